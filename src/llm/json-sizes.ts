@@ -16,8 +16,6 @@ export interface Reading {
   readonly written?: 'objects' | 'objects and lists' | undefined
   /** A text, an object or a list adds one to `marked`, whatever its size. */
   readonly isMarked?: boolean | undefined
-  /** A text that meets this, and any object, refers to a prompt that lies elsewhere: `refersElsewhere` is set. */
-  readonly refers?: ((text: JsonString) => boolean) | undefined
 }
 
 /** The fields that are read from an object. The last value of a repeated name counts, as in JSON.parse. */
@@ -30,8 +28,6 @@ export interface Fields {
   readonly keptAs: number | undefined
   /** How the object's other fields count; `otherSize` is their sum over all objects. They do not count if this is undefined. */
   readonly others: Reading | undefined
-  /** Fields that may refer to a prompt elsewhere, in any case. Beside the known fields, they count as others do. */
-  readonly references: Fields | undefined
   /** Whether repeated names and names in another case are noted in this object, too, as they are in the outermost. */
   readonly isStrict: boolean
 }
@@ -63,7 +59,7 @@ export const MAX_KEPT_NAMES = 1000
 /** Builds the table of an object's fields, which get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
 export function fieldsOf(
   readings: Readonly<Record<string, Reading>>,
-  options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others' | 'references' | 'isStrict'>> = {},
+  options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others' | 'isStrict'>> = {},
 ): Fields {
   const names = Object.keys(readings)
   const byLength: Field[][] = Array.from({ length: Math.max(...names.map(({ length }) => length)) + 1 }, () => [])
@@ -71,13 +67,13 @@ export function fieldsOf(
     const folded = unitsOf(name.toLowerCase())
     byLength[name.length]!.push({ initial: folded[0]!, name: unitsOf(name), folded, index, reading: inOneShape(readings[name]!) })
   })
-  const { size = (sizes, from) => sum(sizes, from, names.length), keptAs, others, references, isStrict = false } = options
-  return { names, byLength, size, keptAs, others: others && inOneShape(others), references, isStrict }
+  const { size = (sizes, from) => sum(sizes, from, names.length), keptAs, others, isStrict = false } = options
+  return { names, byLength, size, keptAs, others: others && inOneShape(others), isStrict }
 }
 
 /** Every value of a body is looked up in a reading. V8 does that several times as fast if all readings have the same members in the same order. */
-function inOneShape({ text, number, isFlag, list, fields, written, isMarked, refers }: Reading): Reading {
-  return { text, number, isFlag, list: list && inOneShape(list), fields, written, isMarked, refers }
+function inOneShape({ text, number, isFlag, list, fields, written, isMarked }: Reading): Reading {
+  return { text, number, isFlag, list: list && inOneShape(list), fields, written, isMarked }
 }
 
 export function sum(sizes: readonly number[], from: number, count: number): number {
@@ -102,7 +98,6 @@ export class JsonSizes implements JsonEvents {
   keptNameEnds: number[] | undefined
   otherSize = 0
   marked = 0
-  refersElsewhere = false
   /** For each field of the outermost object: the number of bytes up to the end of its name. */
   readonly nameEnds: number[] = []
   /** Whether a field of the outermost object, or of a strict one, was repeated. */
@@ -188,8 +183,7 @@ export class JsonSizes implements JsonEvents {
     const field = findInOtherCase(fields, name)
     const isOutermost = top === 0
     if (isOutermost || fields.isStrict) this.hasNameInOtherCase ||= field !== undefined
-    const reference = fields.references && findInOtherCase(fields.references, name)
-    this.#next = reference?.reading ?? fields.others ?? (isOutermost ? undefined : field?.reading)
+    this.#next = fields.others ?? (isOutermost ? undefined : field?.reading)
     this.#field[top] = OTHER
   }
 
@@ -197,7 +191,6 @@ export class JsonSizes implements JsonEvents {
     if (this.#unreadDepth > 0) return
     if (this.#writtenDepth > 0) return this.#write(string.writtenCharacters + QUOTES)
     if (this.#next?.isMarked) this.marked++
-    if (this.#next?.refers?.(string)) this.refersElsewhere = true
     const text = this.#next?.text
     if (text === undefined) this.#completeText(string, isWhole)
     else if (text === 'characters') this.#complete(string.characters)
@@ -245,7 +238,6 @@ export class JsonSizes implements JsonEvents {
       return
     }
     if (this.#next?.isMarked) this.marked++
-    if (isObject && this.#next?.refers !== undefined && this.#next.fields === undefined) this.refersElsewhere = true
     if (isObject ? this.#next?.fields !== undefined : this.#next?.list !== undefined) this.#push(this.#next!, isObject)
     else if (isObject ? this.#next?.written !== undefined : this.#next?.written === 'objects and lists') {
       this.#writtenDepth = 1

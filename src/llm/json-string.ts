@@ -93,9 +93,13 @@ export class JsonString {
 
   /** Returns the text, or undefined if it is longer than 256 UTF-16 units. */
   text(): string | undefined {
-    if (!this.isCaptured) return undefined
+    return this.isCaptured ? this.beginning() : undefined
+  }
+
+  /** Returns the first 256 UTF-16 units. */
+  beginning(): string {
     this.#captureRun()
-    return String.fromCharCode(...this.#captured.slice(0, this.#length))
+    return String.fromCharCode(...this.#captured.slice(0, Math.min(this.#length, CAPTURED_UNITS)))
   }
 
   numberValue(): number {

@@ -1,11 +1,12 @@
 import type { DialectName } from './dialects/dialect.ts'
 import { GEMINI_FORMAT } from './dialects/gemini-request.ts'
+import { PREDICTION_FORMAT } from './dialects/predictions.ts'
 import { AMBIGUOUS_MODEL, type LlmEndpoint, plainModel } from './endpoints.ts'
 import { JsonEncoding } from './json-encoding.ts'
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { JsonSizes, MAX_KEPT_NAMES, TRUE } from './json-sizes.ts'
 import type { Charset } from './json-string.ts'
-import { PREDICTION_FORMAT } from './predictions.ts'
+import { References } from './references.ts'
 import { isNoCount, OPEN_FORMAT, type RequestFormat } from './request-format.ts'
 import { estimatedTokens, MAX_TOKENS, type TokenWeights } from './usage.ts'
 
@@ -70,6 +71,7 @@ export class LlmRequestReader {
   readonly #endpoint: LlmEndpoint
   readonly #format: RequestFormat
   readonly #sizes: JsonSizes
+  readonly #references: References
   readonly #scanner: JsonScanner
   readonly #encoding = new JsonEncoding((bytes, from, to) => this.#scanner.push(bytes, from, to))
 
@@ -79,7 +81,8 @@ export class LlmRequestReader {
     this.#endpoint = endpoint
     this.#format = formatOf(endpoint)
     this.#sizes = new JsonSizes(this.#format.fields)
-    this.#scanner = new JsonScanner(this.#sizes, SCAN_LIMITS, charset)
+    this.#references = new References(this.#sizes)
+    this.#scanner = new JsonScanner(this.#references, SCAN_LIMITS, charset)
   }
 
   push(bytes: Uint8Array, from: number, to: number): void {
@@ -105,6 +108,7 @@ export class LlmRequestReader {
     // Most readers ignore `Max_Tokens`, but some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
     const { dialect, isStream, isEmbedding, isPrediction, model = sizes.keptText } = this.#endpoint
+    const hasPrompt = format.prompts.some((index) => sizes.has(index))
     const isForText = format.texts.some((index) => sizes.has(index))
     const stated = format.choices(sizes)
     const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
@@ -117,9 +121,9 @@ export class LlmRequestReader {
       isStream: isStream === true || this.#isSet(format.stream),
       model,
       isBackground: this.#isSet(format.background),
-      hasPrompt: format.prompts.some((index) => sizes.has(index)),
+      hasPrompt,
       isForText,
-      hasUnseenPrompt: sizes.refersElsewhere || undefined,
+      hasUnseenPrompt: this.#refersElsewhere(hasPrompt),
       streamOptionsAt: this.#streamOptionsAt(),
       modelsAt: this.#modelsAt(),
       dialect,
@@ -127,6 +131,12 @@ export class LlmRequestReader {
       isPrediction,
       isGrowable: this.#isGrowable(),
     }
+  }
+
+  /** What only has parts of a prompt, such as files, without one manages them. */
+  #refersElsewhere(hasPrompt: boolean): true | undefined {
+    const refers = this.#references.hasPrompt || (this.#references.hasParts && hasPrompt)
+    return (refers && this.#endpoint.isPrediction !== true) || undefined
   }
 
   /** A `stream` that only lenient backends take for true does not count, because the response could as well be whole. */
@@ -205,7 +215,7 @@ export class LlmRequestReader {
       isStream: isUnreadable || isStream === true,
       model: ignoresBodyModel === true || !isUnreadable ? model : undefined,
       isUnreadable,
-      hasUnseenPrompt: this.#sizes.refersElsewhere || undefined,
+      hasUnseenPrompt: this.#refersElsewhere(true),
       dialect,
       isEmbedding,
       isPrediction,

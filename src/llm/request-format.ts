@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, type JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.ts'
-import { type JsonString, unitsOf } from './json-string.ts'
+import { unitsOf } from './json-string.ts'
 
 /** The fields that are read from the bodies of an API, and what they say. */
 export interface RequestFormat {
@@ -39,7 +39,18 @@ const NESTING_FIELDS = ['options', 'parameters', 'sampling_params', 'extra_body'
 const UNREAD_FIELDS = ['metadata', 'logit_bias', 'image', 'images']
 const CHARACTERS_PER_TOKEN = 4
 // Fields that contain text, and fields that contain further parts, in a message or in a part of one.
-const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
+const TEXT_FIELDS = [
+  'text',
+  'arguments',
+  'input',
+  'refusal',
+  'thinking',
+  'reasoning_content',
+  'reasoning',
+  'title',
+  'context',
+  'encrypted_content',
+]
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
 /** Fields of Responses API items that go back to the model: the tools, what they did and what they found. */
 const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr']
@@ -47,35 +58,6 @@ const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdo
 const MAX_DEPTH = 8
 /** In some APIs, the arguments of a call are an object. */
 const OBJECT_FIELDS = ['input', 'arguments']
-
-const ITEM_REFERENCE = unitsOf('item_reference')
-const LETTER_H = 0x68
-/** An id, or an object that has one. */
-const REFERENCE: Reading = { refers: ({ length }) => length > 0 }
-/** A URL, but not one of data. */
-const LINK: Reading = { refers: (text: JsonString) => text.length > 0 && text.initial === LETTER_H }
-const LINKED: Reading = { ...LINK, fields: fieldsOf({ url: LINK }) }
-/** What a part of a prompt refers to: documents and pictures that the provider has or fetches, and documents that are not read. */
-const PART_REFERENCES = fieldsOf({
-  file_id: REFERENCE,
-  file_data: REFERENCE,
-  file_url: REFERENCE,
-  file: { fields: fieldsOf({ file_id: REFERENCE, file_data: REFERENCE }) },
-  image_url: LINKED,
-  video_url: LINKED,
-  url: LINK,
-})
-const PROMPT_REFERENCES = fieldsOf({ id: REFERENCE })
-/** What a whole request refers to: earlier turns, in OpenAI's APIs, Anthropic's and those that imitate Gemini's cache. */
-const REFERENCE_FIELDS = [
-  'previous_response_id',
-  'conversation',
-  'container',
-  'thread_id',
-  'assistant_id',
-  'cachedContent',
-  'cached_content',
-]
 
 const TEXT: Reading = { text: 'characters' }
 const TEXT_OR_OBJECT: Reading = { text: 'characters', written: 'objects' }
@@ -90,7 +72,6 @@ const PROMPT = promptPart(0)
 /** Each text, and each list of token ids, is a separate prompt. */
 const PROMPTS: Reading = {
   ...PROMPT,
-  fields: PROMPT.fields && { ...PROMPT.fields, references: PROMPT_REFERENCES },
   list: { ...PROMPT.list, isMarked: true },
 }
 const REQUEST = fieldsOf(
@@ -105,7 +86,7 @@ const REQUEST = fieldsOf(
     model: { text: 'kept' },
     ...readings(UNREAD_FIELDS, {}),
   },
-  { others: WRITTEN, references: wholeReferences(REFERENCE_FIELDS) },
+  { others: WRITTEN },
 )
 const [MESSAGES, PROMPT_TEXT, INPUT, BOUNDS] = indexesOf(REQUEST, 'messages', 'prompt', 'input', 'max_tokens') as [
   number,
@@ -186,26 +167,15 @@ function promptPart(depth: number): Reading {
       ...readings(OBJECT_FIELDS, TEXT_OR_OBJECT),
       ...readings(PART_FIELDS, inner),
       ...readings(WRITTEN_FIELDS, WRITTEN),
-      type: { text: { words: [unitsOf('text')] }, refers: (text) => text.equals(ITEM_REFERENCE) },
+      type: { text: { words: [unitsOf('text')] } },
       data: TEXT,
       variables,
     },
     {
       size: (sizes, from) => sum(sizes, from, parts) + (sizes[from + parts] === 1 ? sum(sizes, from + parts + 1, 1) : 0),
-      references: PART_REFERENCES,
     },
   )
   return { text: 'characters', list: { ...inner, number: CHARACTERS_PER_TOKEN }, fields }
-}
-
-/** Fields of a whole request that refer to a prompt elsewhere. Like any that are not known, they also count as they are written. */
-export function wholeReferences(names: readonly string[]): Fields {
-  return fieldsOf(readings(names, { ...WRITTEN, ...REFERENCE }))
-}
-
-/** The same in a part of a prompt, which counts no field that is not known. */
-export function partReferences(names: readonly string[]): Fields {
-  return fieldsOf(readings(names, REFERENCE))
 }
 
 function nestedBounds(keptAs: number): Reading {

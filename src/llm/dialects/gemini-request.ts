@@ -5,13 +5,11 @@ import {
   indexesOf,
   indexOf,
   KEPT_BOUNDS,
-  partReferences,
   type RequestFormat,
   readings,
   statedBounds,
   statedChoices,
   WRITTEN,
-  wholeReferences,
 } from '../request-format.ts'
 
 /** Protocol Buffers in JSON have two spellings of a name, and numbers may be texts. */
@@ -45,7 +43,7 @@ const PART_FIELDS = {
 }
 const PART: Reading = {
   text: 'characters',
-  fields: fieldsOf(PART_FIELDS, { references: partReferences(['fileData', 'file_data']) }),
+  fields: fieldsOf(PART_FIELDS),
 }
 const PARTS: Reading = { fields: fieldsOf({ parts: { ...PART, list: PART } }), text: 'characters' }
 const CONTENTS: Reading = { ...PARTS, list: PARTS }
@@ -64,7 +62,7 @@ const REQUEST = fieldsOf(
     model: { text: 'kept' },
     ...readings(UNREAD_FIELDS, {}),
   },
-  { others: WRITTEN, references: wholeReferences(['cachedContent', 'cached_content']) },
+  { others: WRITTEN },
 )
 const BOUNDS = indexOf(REQUEST, 'max_tokens')
 const PAIRS = [SYSTEM_FIELDS, CONFIG_FIELDS, TOOL_CONFIG_FIELDS].map((names) => indexesOf(REQUEST, ...names))

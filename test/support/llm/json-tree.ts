@@ -15,7 +15,18 @@ const BOUND_FIELDS = [...MAX_FIELDS, ...CHOICES_FIELDS]
 const KNOWN_FIELDS = [...PROMPT_FIELDS, ...DEFINITION_FIELDS, ...BOUND_FIELDS, ...NESTING_FIELDS, ...UNCOUNTED_FIELDS]
 const CHARACTERS_PER_TOKEN = 4
 /** Where a message or a part of it keeps text, and where it keeps further parts. */
-const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
+const TEXT_FIELDS = [
+  'text',
+  'arguments',
+  'input',
+  'refusal',
+  'thinking',
+  'reasoning_content',
+  'reasoning',
+  'title',
+  'context',
+  'encrypted_content',
+]
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
 const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr']
 /** Content inside content, such as a tool's result inside a message: deeper than any API nests it. */
@@ -36,6 +47,7 @@ export function requestByTree(body: string): LlmRequest {
   return {
     promptTokens: estimatedTokens(fields.length === 0 ? characters(body) : prompt + writtenBeside(request!)),
     requestedTokens: request && requestedTokens(request, choices),
+    ...(request !== undefined && { foreignTokens: foreignTokens(request, choices) }),
     choices,
     isStream: isJson(body) ? ![undefined, null, false].includes(request?.['stream'] as null) : body !== '',
     model: modelOf(request?.['model']),
@@ -110,6 +122,13 @@ function requestedTokens(request: JsonObject, choices: number): number | undefin
   const stated = boundsOf(CHOICES_FIELDS, request)
   const hasBadChoices = boundIn(stated) === undefined && stated.some((value) => (value ?? null) !== null)
   return bound === undefined || hasBadChoices ? undefined : Math.min(bound * choices, Number.MAX_SAFE_INTEGER)
+}
+
+/** What it states in vain, but for making a reservation larger. */
+function foreignTokens(request: JsonObject, choices: number): number | undefined {
+  if (requestedTokens(request, choices) !== undefined) return undefined
+  const counts = boundsOf(MAX_FIELDS, request).filter((value) => Number.isInteger(value) && (value as number) > 0) as number[]
+  return counts.length === 0 ? undefined : Math.min(Math.max(...counts) * choices, Number.MAX_SAFE_INTEGER)
 }
 
 /** By the name that its own API has for it. */

@@ -1,7 +1,7 @@
-import { JsonScanner, RESPONSE_LIMITS } from './json-scanner.ts'
-import { fieldsOf, JsonSizes, type Reading } from './json-sizes.ts'
-import { indexesOf, indexOf, type RequestFormat, readings, WRITTEN } from './request-format.ts'
-import { MAX_TOKENS, newTally, type Tally, type TallyReader } from './usage.ts'
+import { JsonScanner, RESPONSE_LIMITS } from '../json-scanner.ts'
+import { fieldsOf, JsonSizes, type Reading } from '../json-sizes.ts'
+import { indexesOf, indexOf, type RequestFormat, readings, WRITTEN } from '../request-format.ts'
+import { MAX_TOKENS, newTally, type Tally, type TallyReader } from '../usage.ts'
 
 /** Vertex's `predict`: a list of `instances` becomes a list of `predictions`, and each model has its own form of both. */
 

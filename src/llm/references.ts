@@ -1,0 +1,209 @@
+import type { JsonEvents } from './json-scanner.ts'
+import type { JsonString } from './json-string.ts'
+
+/** What a member's name says about its value. */
+const OTHER = 0
+/** An id or a URL of something that the model reads. */
+const REFERENCE = 1
+/** The same of a prompt, which needs no other one beside it. */
+const PROMPT = 2
+/** Content that is not read here, such as a document in base64. */
+const CONTENT = 3
+/** A picture or sound, which some APIs take by its URL. */
+const MEDIA = 4
+/** A bare id, which nearly everything has: it refers to what the object is, if that is content. */
+const ID = 5
+const HOLDER = 6
+const INPUT = 7
+const TYPE = 8
+const ROLE = 9
+/** Nothing in it is read for the model: notes, schemas, arguments of calls, what an earlier response has cited. */
+const INERT = 10
+
+const PROMPTS = [
+  'previousresponseid',
+  'previousinteractionid',
+  'threadid',
+  'assistantid',
+  'agentid',
+  'conversation',
+  'container',
+  'cachedcontent',
+]
+const NAMED: readonly (readonly [kind: number, names: readonly string[]])[] = [
+  [PROMPT, PROMPTS],
+  [CONTENT, ['filedata']],
+  [MEDIA, ['image', 'images', 'video', 'media', 'data']],
+  [HOLDER, ['prompt', 'audio', 'file']],
+  [INPUT, ['input']],
+  [TYPE, ['type']],
+  [ROLE, ['role']],
+  [ID, ['id']],
+  [INERT, ['parameters', 'properties', 'args', 'arguments', 'response', 'inputexamples', 'headers', 'labels', 'diagnostics', 'caller']],
+  [INERT, ['annotations', 'citations', 'action', 'results', 'outputs', 'sources', 'logprobs', 'statechanges', 'tabs']],
+  // Ids of calls, callers, models and the like.
+  [OTHER, ['callid', 'toolcallid', 'tooluseid', 'toolid', 'callerid', 'itemid', 'approvalrequestid', 'containerid', 'customid', 'tabid']],
+  [OTHER, ['userid', 'userprofileid', 'enduserid', 'sessionid', 'requestid', 'traceid', 'spanid', 'deviceid', 'clientid', 'eventid']],
+  [OTHER, ['organizationid', 'projectid', 'workspaceid', 'spaceid', 'tenantid', 'accountid', 'modelid', 'adapterid', 'voiceid']],
+  [OTHER, ['webhookurl', 'callbackurl', 'redirecturi', 'siteurl', 'outputuri', 'outputgcsuri', 'storageuri']],
+]
+const KINDS: ReadonlyMap<string, number> = new Map(NAMED.flatMap(([kind, names]) => names.map((name) => [name, kind])))
+const INERT_END = /(?:metadata|schema|safetychecks)$/
+const URL_END = /ur[li]s?$/
+/** `file_id` and `fileId`, but not `valid`. */
+const ID_END = /(?:^|[^A-Za-z])[Ii][Dd][Ss]?$|I[Dd][Ss]?$/
+
+/** Names that were looked up are remembered up to this number: most requests have the same ones. */
+const MAX_REMEMBERED = 1000
+const REMEMBERED = new Map<string, number>()
+
+/** An `input` deeper than that of a request, or of an object that is merged with it, belongs to a call. */
+const MAX_INPUT_DEPTH = 2
+/** What a tool has found names its source, which nobody fetches again. */
+const FOUND_TYPE = /_(?:result|output|call)$/
+const ITEM_REFERENCE = 'item_reference'
+const LINK = /^\s*[a-z][a-z\d+.-]{0,9}:\/\//i
+
+/** What was found in an object, in bits. */
+const HAS_REFERENCE = 1
+const HAS_ID = 2
+const IS_FOUND = 4
+const HAS_TYPE = 8
+const HAS_ROLE = 16
+
+/**
+ * Finds out whether a request refers to a prompt, or a part of one, that lies elsewhere: an earlier response, a file, a cache, a document by its URL. No list of
+ * such members would be complete, so any id or URL counts, however deep it is, unless its name or its place says that the model reads nothing behind it.
+ */
+export class References implements JsonEvents {
+  /** Whether it refers to a prompt, or to parts of one that it has itself. */
+  hasPrompt = false
+  hasParts = false
+  readonly #sizes: JsonEvents
+  /** For each open object or list: what its name says, the level of the innermost object, and what was found in that. */
+  readonly #kinds: number[] = []
+  readonly #objects: number[] = []
+  readonly #found: number[] = []
+  #next = OTHER
+  /** Nesting depth inside a value that is inert; 0 outside of one. */
+  #inertDepth = 0
+
+  /** `sizes` gets the same events. */
+  constructor(sizes: JsonEvents) {
+    this.#sizes = sizes
+  }
+
+  name(name: JsonString, end: number): void {
+    this.#sizes.name(name, end)
+    if (this.#inertDepth > 0) return
+    const kind = kindOf(name.text())
+    this.#next = kind === INPUT && this.#kinds.length > MAX_INPUT_DEPTH ? INERT : kind
+  }
+
+  string(string: JsonString, isWhole: boolean): void {
+    this.#sizes.string(string, isWhole)
+    if (this.#inertDepth > 0 || this.#kinds.length === 0) return
+    switch (this.#kind()) {
+      case REFERENCE:
+        if (isReference(string)) this.#note(HAS_REFERENCE)
+        break
+      case PROMPT:
+        if (string.length > 0) this.hasPrompt = true
+        break
+      case CONTENT:
+        if (string.length > 0) this.hasParts = true
+        break
+      case MEDIA:
+        if (LINK.test(string.beginning())) this.hasParts = true
+        break
+      case ID:
+        if (string.length > 0) this.#note(HAS_ID)
+        break
+      case TYPE:
+        this.#noteType(string.text())
+        break
+      case ROLE:
+        this.#note(HAS_ROLE)
+    }
+  }
+
+  number(number: JsonString): void {
+    this.#sizes.number(number)
+  }
+
+  literal(value: boolean | null): void {
+    this.#sizes.literal(value)
+  }
+
+  begin(isObject: boolean): void {
+    this.#sizes.begin(isObject)
+    if (this.#inertDepth > 0 || this.#kind() === INERT) {
+      this.#inertDepth++
+      return
+    }
+    const level = this.#kinds.length
+    this.#kinds.push(this.#kind())
+    this.#objects.push(isObject ? level : (this.#objects[level - 1] ?? 0))
+    this.#found.push(0)
+    this.#next = OTHER
+  }
+
+  end(isEmpty: boolean): void {
+    this.#sizes.end(isEmpty)
+    if (this.#inertDepth > 0) {
+      this.#inertDepth--
+      return
+    }
+    const kind = this.#kinds.pop()!
+    const found = this.#found.pop()!
+    this.#objects.pop()
+    if ((found & HAS_REFERENCE) !== 0 && (found & (IS_FOUND | HAS_TYPE)) !== IS_FOUND) this.hasParts = true
+    if ((found & HAS_ID) === 0) return
+    if (kind === PROMPT) this.hasPrompt = true
+    // An item with an id alone is one of an earlier response.
+    else if (kind === HOLDER || kind === REFERENCE || (kind === INPUT && (found & (IS_FOUND | HAS_TYPE | HAS_ROLE)) === 0))
+      this.hasParts = true
+  }
+
+  /** What the name of the current value says: that of a list is the name of all that is in it. */
+  #kind(): number {
+    const top = this.#kinds.length - 1
+    return top < 0 || this.#objects[top] === top ? this.#next : this.#kinds[top]!
+  }
+
+  #note(bit: number): void {
+    this.#found[this.#objects.at(-1)!]! |= bit
+  }
+
+  #noteType(type: string | undefined): void {
+    if (type === ITEM_REFERENCE) this.hasParts = true
+    else this.#note(type !== undefined && FOUND_TYPE.test(type) ? IS_FOUND : HAS_TYPE)
+  }
+}
+
+function kindOf(name: string | undefined): number {
+  if (name === undefined) return OTHER
+  const known = REMEMBERED.get(name)
+  if (known !== undefined) return known
+  if (REMEMBERED.size >= MAX_REMEMBERED) REMEMBERED.clear()
+  const kind = readName(name)
+  REMEMBERED.set(name, kind)
+  return kind
+}
+
+/** Reads a name in any case, because Go's reader does, too, and in any way of joining words. */
+function readName(name: string): number {
+  const folded = name.replace(/ſ/g, 's')
+  const plain = folded.replace(/[^A-Za-z\d]/g, '').toLowerCase()
+  const kind = KINDS.get(plain)
+  if (kind !== undefined) return kind
+  if (INERT_END.test(plain)) return INERT
+  return URL_END.test(plain) || ID_END.test(folded) ? REFERENCE : OTHER
+}
+
+/** Whether a text is an id or a URL: not one of data, and nothing long that has no colon near its beginning, as base64 has none. */
+function isReference(text: JsonString): boolean {
+  if (text.length === 0) return false
+  const beginning = text.beginning()
+  return !/^data:/i.test(beginning) && (text.isCaptured || beginning.includes(':'))
+}
