@@ -65,13 +65,20 @@ export function callerSuite(gateway: Gateway): void {
     const edge = await edgeThatKnows('everybody')
     const key = await issuedKey(edge)
     const { port, backend } = await behind(gateway, edge)
-    for (const fields of issuedKeyFields(key)) {
+    for (const fields of [...issuedKeyFields(key), ...unreadKeyFields(key)]) {
       expect((await ask(port, 'POST', '/path?query', [...fields, ['X-Other', 'kept']], 'a body')).status).toBe(200)
       const { url, rawHeaders, headers, ...seen } = backend.seen.at(-1)!
       expect([url, headers['x-other'], String(await seen.body())]).toEqual(['/path?query', 'kept', 'a body'])
       expect(rawHeaders.join()).not.toContain('edge_')
     }
-    for (const fields of [GOOD, bearer('sk-other'), [['Authorization', 'Basic eDp5']], [['X-Api-Key', 'other']]] as Fields[]) {
+    const others: Fields[] = [
+      GOOD,
+      bearer('sk-other'),
+      [['Authorization', 'Basic eDp5']],
+      [['X-Api-Key', 'other']],
+      [['Authorization', 'Digest username="edge_service"']],
+    ]
+    for (const fields of others) {
       expect((await ask(port, 'GET', '/', fields)).status).toBe(200)
       expect(backend.seen.at(-1)!.rawHeaders).toContain(fields[0]![1])
     }
@@ -107,7 +114,12 @@ export function callerSuite(gateway: Gateway): void {
 
 /** The ways in which a client may send its key, as far as the bundle reads keys there. */
 function issuedKeyFields(key: string): Fields[] {
-  return [bearer(key), [['authorization', `BEARER  ${key}`]], [['X-Api-Key', key]]]
+  return [bearer(key), [['authorization', `BEARER  ${key}`]], [['X-Api-Key', key]], [...bearer(key), ['X-Api-Key', key]]]
+}
+
+/** Ways that are no credential to edge. */
+function unreadKeyFields(key: string): Fields[] {
+  return [key, `Token ${key}`, `Bearer "${key}"`].map((value) => [['Authorization', value]])
 }
 
 async function issuedKey(edge: Edge): Promise<string> {
