@@ -37,7 +37,7 @@ export function* adminRoutes(parts: AdminRouteParts): Generator<Route> {
   const metrics = new MetricsEndpoint(newExposition(parts))
   yield { path: '/livez', methods, handle: handleLivez }
   yield { path: '/readyz', methods, handle: (_req, res) => handleReadyz(parts, res) }
-  yield { path: '/metrics', methods, handle: (_req, res) => metrics.handle(res) }
+  yield { path: '/metrics', methods, handle: ({ headers }, res) => metrics.handle(res, headers['accept-encoding']) }
   const { api } = parts
   if (api !== undefined) {
     yield { path: API_PATH, methods: undefined, handle: (req, res) => api.handle(req, res) }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
+import { gunzipSync } from 'node:zlib'
 import { expect, test, vi } from 'vitest'
 import { HeldNow } from '../../test/support/service/held-now.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
@@ -35,6 +36,27 @@ test('all who ask before it begins get one text, those who ask meanwhile the nex
   expect(steps).toHaveBeenCalledTimes(2)
   expect(new Set(early.map(({ body }) => body)).size).toBe(1)
   expect(new Set(late.map(({ body }) => body)).size).toBe(1)
+})
+
+test('those who accept gzip get the text compressed, once for all, and others get it as it is', async () => {
+  const { endpoint } = exposing(100)
+  const [plain, refusing, ...compressed] = [undefined, 'gzip;q=0', 'gzip', 'br, gzip;q=0.5'].map((acceptEncoding) => {
+    const response = new Response()
+    return { response, done: endpoint.handle(response.res, acceptEncoding) }
+  })
+  await Promise.all([plain!, refusing!, ...compressed].map(({ done }) => done))
+  expect(new Set(compressed.map(({ response }) => response.body)).size).toBe(1)
+  for (const { response } of compressed) {
+    const { 'Content-Encoding': coding, 'Content-Length': length, Vary: vary } = response.fields
+    expect([coding, length, vary]).toEqual(['gzip', String(response.body!.length), 'Accept-Encoding'])
+    expect(String(gunzipSync(response.body!))).toBe(plain!.response.text)
+    expect(response.body!.length * 4).toBeLessThan(plain!.response.body!.length)
+  }
+  for (const { response } of [plain!, refusing!]) {
+    expect(response.fields).toMatchObject({ Vary: 'Accept-Encoding' })
+    expect(response.fields).not.toHaveProperty('Content-Encoding')
+    expect(response.text).toContain('edge_decisions_total{')
+  }
 })
 
 test('no text is older than its request', async () => {
@@ -103,8 +125,11 @@ function exposing(policies: number) {
 
 class Response {
   body: Buffer | undefined
+  fields: Record<string, string> = {}
   readonly res = {
-    writeHead() {},
+    writeHead: (_status: number, list: readonly string[]) => {
+      for (let i = 0; i < list.length; i += 2) this.fields[list[i]!] = list[i + 1]!
+    },
     end: (body: Buffer) => {
       this.body = body
     },

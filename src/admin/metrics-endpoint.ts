@@ -1,7 +1,11 @@
 import type { ServerResponse } from 'node:http'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { HeaderList } from '../http1/header-fields.ts'
 import { respondText } from '../listen/node-http/routes.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
 import { runInSlices, TimeShare } from '../time/slices.ts'
+import { acceptsGzip } from './console-page.ts'
 
 /** Share of a worker's time that scrapes may take. Twenty thousand series take about 40 ms. */
 const SHARE = 0.1
@@ -9,6 +13,7 @@ const BURST_MS = 20
 
 interface Scrape {
   readonly res: ServerResponse
+  readonly isGzip: boolean
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
@@ -28,9 +33,9 @@ export class MetricsEndpoint {
   }
 
   /** Resolves when the response is sent, and rejects if there is none. */
-  handle(res: ServerResponse): Promise<void> {
+  handle(res: ServerResponse, acceptEncoding?: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ res, resolve, reject })
+      this.#waiting.push({ res, isGzip: acceptsGzip(acceptEncoding), resolve, reject })
       if (!this.#isGathering) this.#gather()
     })
   }
@@ -50,7 +55,7 @@ export class MetricsEndpoint {
       onSlice: (workMs) => this.#time.spend(workMs, performance.now()),
       onDone: (text) => {
         this.#gatherNext()
-        for (const scrape of scrapes) respond(scrape, text)
+        void respondAll(scrapes, text)
       },
       onError: (error) => {
         this.#gatherNext()
@@ -70,9 +75,25 @@ export class MetricsEndpoint {
   }
 }
 
-function respond({ res, resolve, reject }: Scrape, text: Buffer): void {
+/** A text is compressed once, on another thread, and to a fifth or less: neighbouring lines are alike. */
+async function respondAll(scrapes: readonly Scrape[], text: Buffer): Promise<void> {
+  for (const scrape of scrapes) if (!scrape.isGzip) respond(scrape, text, VARY)
+  const compressed = scrapes.filter(({ isGzip }) => isGzip)
+  if (compressed.length === 0) return
   try {
-    respondText(res, 200, Exposition.contentType, text)
+    const bytes = await compress(text, { level: 1 })
+    for (const scrape of compressed) respond(scrape, bytes, ['Content-Encoding', 'gzip', ...VARY])
+  } catch (error) {
+    for (const { reject } of compressed) reject(error)
+  }
+}
+
+const compress = promisify(gzip)
+const VARY = ['Vary', 'Accept-Encoding']
+
+function respond({ res, resolve, reject }: Scrape, body: Buffer, headers: HeaderList): void {
+  try {
+    respondText(res, 200, Exposition.contentType, body, headers)
     resolve()
   } catch (error) {
     reject(error)

@@ -77,9 +77,15 @@ export function respondEmpty(res: ServerResponse, status: number, headers: Heade
   res.end()
 }
 
-export function respondText(res: ServerResponse, status: number, contentType: string, body: string | Buffer): void {
-  const headers = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body)), 'Cache-Control', 'no-store']
-  res.writeHead(status, headers)
+export function respondText(
+  res: ServerResponse,
+  status: number,
+  contentType: string,
+  body: string | Buffer,
+  headers: HeaderList = [],
+): void {
+  const own = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body)), 'Cache-Control', 'no-store']
+  res.writeHead(status, [...own, ...headers])
   res.end(body)
 }
 
