@@ -212,6 +212,12 @@ export class Engine {
     this.#reservations.noteSettled(unsettled)
   }
 
+  /** Calls the listener whenever a request has reserved something. Returns what knows of all that are in flight. */
+  watchUnsettled(listener: () => void): Pick<ReservationChanges, 'hasUnsettled' | 'openReservations'> {
+    this.#reservations.onUnsettled = listener
+    return this.#reservations
+  }
+
   unsettledAmounts(beforeMs: number): Iterable<UnsettledAmount> {
     return this.#reservations.unsettledAmounts(beforeMs)
   }

@@ -1,7 +1,7 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { identityName } from '../policy/compile.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import { ChargeResults, Charges, type Taken } from '../store/charges.ts'
+import { ChargeResults, Charges, type OpenRecord, type OpenReservation, type Taken } from '../store/charges.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { Clock } from '../time/clock.ts'
 import type { PlanSwitch } from './active-plan.ts'
@@ -29,6 +29,8 @@ export class ReservationChanges {
   readonly #open: OpenReservations | undefined
   /** Reservations of requests in flight. */
   readonly #unsettled = new Set<Unsettled>()
+  /** Called when a request in flight has reserved something. */
+  onUnsettled: (() => void) | undefined
   /** Calls of the store that correct or grow reservations. */
   readonly #underWay = new Set<Promise<unknown>>()
 
@@ -45,9 +47,13 @@ export class ReservationChanges {
    * is settled all the same.
    */
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
-    const { growth } = reserved
+    const { growth, open } = reserved
+    reserved.open = undefined
+    if (open !== undefined) open.isClosed = true
     const done =
-      growth === undefined ? this.#correct(reserved, reserved, reserved.amount - amount) : this.#correctParts(reserved, growth, amount)
+      growth === undefined
+        ? this.#correct(reserved, reserved, reserved.amount - amount, open)
+        : this.#correctParts(reserved, growth, amount, open)
     if (this.#open === undefined) return done
     // The reservation stays open until the amount is given back; otherwise a reject in between would report a wait until the end of the window.
     if (done instanceof Promise) return done.finally(() => this.#open!.close(reserved))
@@ -103,10 +109,37 @@ export class ReservationChanges {
 
   noteUnsettled(unsettled: Unsettled): void {
     this.#unsettled.add(unsettled)
+    this.onUnsettled?.()
+  }
+
+  get hasUnsettled(): boolean {
+    return this.#unsettled.size > 0
   }
 
   noteSettled(unsettled: Unsettled): void {
     this.#unsettled.delete(unsettled)
+  }
+
+  /** Returns what requests in flight that began before `beforeMs` would give back to the counters of a fleet if they ended now. */
+  *openReservations(beforeMs: number): Generator<OpenReservation> {
+    for (const unsettled of this.#unsettled) {
+      if (unsettled.sinceMs >= beforeMs) continue
+      for (const charge of unsettled.charges) yield* this.#openReservationOf(charge, unsettled.amountNow(charge))
+    }
+  }
+
+  *#openReservationOf(charge: ReservedCharge, amount: number): Generator<OpenReservation> {
+    const shared = charge.growth === undefined ? [charge] : charge.growth.all
+    const taken = shared.findLast((part) => part.taken.from === 'shared')?.taken
+    if (taken === undefined) return
+    const backs = Array.from(backsOf(charge, amount)).filter(([part, back]) => back > 0 && part.taken.from === 'shared')
+    const nowMs = this.#clock.nowMs()
+    const parts = backs.map(([part, back]) => ({
+      charges: this.#chargesOf(charge, back, nowMs),
+      taken: part.taken,
+      kept: part.amount - back,
+    }))
+    yield { holder: charge, taken, parts, isMoney: charge.rule.counters[0]!.reason === 'budget_exceeded' }
   }
 
   /** Returns what requests in flight would give back to this process's own counters if they ended now, except for what has changed since `beforeMs`. */
@@ -121,10 +154,10 @@ export class ReservationChanges {
 
   *#unsettledOf(charge: ReservedCharge, amount: number): Generator<UnsettledAmount> {
     const { counters } = charge.rule
-    const parts = charge.growth === undefined ? [[charge, charge.amount - amount] as const] : charge.growth.corrections(amount)
-    for (const [part, back] of parts) {
+    for (const [part, back] of backsOf(charge, amount)) {
       const { from, momentMs } = part.taken
-      if (back <= 0 || from !== 'local') continue
+      // What was taken from a fleet was taken from this process's own counters, too.
+      if (back <= 0 || from === 'none') continue
       const locators = this.#store.locatorsOf(this.#chargesOf(charge, back, this.#clock.nowMs()), part.taken)
       for (const [i, locator] of locators.entries()) yield { counter: counters[i]!, locator, back, kept: part.amount - back, momentMs }
     }
@@ -142,22 +175,27 @@ export class ReservationChanges {
     )
   }
 
-  #correctParts(reserved: ReservedCharge, growth: ReservedParts, amount: number): void | Promise<void> {
+  #correctParts(reserved: ReservedCharge, growth: ReservedParts, amount: number, open: OpenRecord | undefined): void | Promise<void> {
     growth.isSettled = true
     const pending: Promise<void>[] = []
-    for (const [part, back] of growth.corrections(amount)) {
-      const done = this.#correct(reserved, part, back)
+    const correct = (part: ReservedPart, back: number): void => {
+      const closed = part.taken.from === 'shared' ? open : undefined
+      if (closed !== undefined) open = undefined
+      const done = this.#correct(reserved, part, back, closed)
       if (done instanceof Promise) pending.push(done)
     }
+    for (const [part, back] of growth.corrections(amount)) correct(part, back)
+    if (open !== undefined) correct({ amount: 0, taken: open.taken }, 0)
     if (pending.length > 0) return Promise.all(pending).then(() => {})
   }
 
-  /** Gives `back` to the counters that a part was taken from, or charges it if it is below zero. */
-  #correct(reserved: ReservedCharge, { taken }: ReservedPart, back: number): void | Promise<void> {
-    if (back === 0) return
+  /** Gives `back` to the counters that a part was taken from, or charges it if it is below zero. Closes the record of the reservation with it. */
+  #correct(reserved: ReservedCharge, { taken }: ReservedPart, back: number, closed?: OpenRecord): void | Promise<void> {
+    if (back === 0 && closed === undefined) return
     const { rule, values, labels } = reserved
     const nowMs = this.#clock.nowMs()
     const charges = this.#chargesOf(reserved, back, nowMs)
+    charges.open = closed
     const done = this.#store.settleAll(charges, taken, nowMs, this.#clock.wallMs(), (_row, percent) =>
       this.#onBudgetWarning({ rule, values, percent, labels }),
     )
@@ -220,6 +258,11 @@ export class ReservationChanges {
     }
     return charges
   }
+}
+
+/** Returns what each part of a charge would give back if `amount` was used in all. */
+function backsOf(charge: ReservedCharge, amount: number): Iterable<readonly [part: ReservedPart, back: number]> {
+  return charge.growth === undefined ? [[charge, charge.amount - amount]] : charge.growth.corrections(amount)
 }
 
 /** Whether both takes were from the same window of each of the rule's counters, and from the same store. */

@@ -2,7 +2,7 @@ import type { Settler, SettlingRecord, Usage } from '../costs/cost.ts'
 import { SLICES } from '../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit, Limit } from '../limiter/limit.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import { Charges, type Counter, type Taken } from '../store/charges.ts'
+import { Charges, type Counter, type OpenRecord, type Taken } from '../store/charges.ts'
 import { type CounterLocator, identityDigest } from '../store/counter-locator.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
@@ -35,6 +35,8 @@ export interface ReservedCharge extends ReservedPart {
   readonly sinceMs: number
   /** All parts, including the first, from when it is first asked to grow. */
   growth: ReservedParts | undefined
+  /** Its record in the store of a fleet, from when it was first reported there. */
+  open?: OpenRecord | undefined
 }
 
 /** Values of a request by the keys in `usage.labels`, as the request has them: those of credentials must not be shown. A missing value is left out. */

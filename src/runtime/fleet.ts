@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { ServerConfig } from '../config/config.ts'
 import type { FleetNews } from '../control/control-calls.ts'
 import type { ControlLink } from '../control/control-link.ts'
+import type { Engine } from '../engine/engine.ts'
 import type { ReservationName } from '../reservations/reservation-content.ts'
 import { issuedWatch, type ReservationMemory } from '../reservations/reservation-numbers.ts'
 import type { MarkOutcome, SettledMarks } from '../reservations/reservations.ts'
@@ -14,6 +17,7 @@ import { Leases } from '../store/redis/leases/leases.ts'
 import { type Deadlines, LinkError } from '../store/redis/link/call.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
+import { OpenRecords } from '../store/redis/open-records.ts'
 import { counterProbe, counterScripts, ReservationScript } from '../store/redis/scripts.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
 import type { EmbeddedStore } from '../store/table/embedded-store.ts'
@@ -69,6 +73,8 @@ export class Fleet {
   /** Runs in one worker, and only once reservations were issued. */
   #correcting: NodeJS.Timeout | undefined
   readonly #logouts: SharedLogouts[] = []
+  readonly #scripts = counterScripts()
+  #records: OpenRecords | undefined
   /** One worker is enough for what changes memory of all workers: the first one. */
   readonly #isFirst: boolean
   /** When each open circuit opened, by node, on the monotonic clock. */
@@ -77,7 +83,7 @@ export class Fleet {
   constructor(address: RedisAddress, { config, worker, local, metricMemory, control, reservations, clock, logger, deadlines }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
-    const scripts = counterScripts()
+    const scripts = this.#scripts
     this.#metrics = metrics
     this.#prefix = prefix
     this.#failureMode = failureMode
@@ -141,6 +147,14 @@ export class Fleet {
     if (hasReservations && this.#isFirst) this.#correcting ??= setInterval(() => void this.#corrections.apply(), CORRECTION_MS).unref()
   }
 
+  /** Has other instances give back what requests in flight here have reserved, should this process die. */
+  reportOpen(engine: Engine, worker: number): void {
+    const owner = `${hostname()}.${process.pid}.${worker}.${randomBytes(4).toString('hex')}`
+    const source = engine.watchUnsettled(() => records.start())
+    const records = new OpenRecords({ link: this.#link, scripts: this.#scripts, prefix: this.#prefix, owner, clock: this.#clock, source })
+    this.#records = records
+  }
+
   /** Finds out whether Redis still answers this worker. */
   probe(): void {
     this.#link.probe()
@@ -163,6 +177,7 @@ export class Fleet {
   async close(underWay: Promise<void>): Promise<void> {
     clearTimeout(this.#sending)
     clearInterval(this.#correcting)
+    this.#records?.stop()
     for (const logouts of this.#logouts) logouts.stop()
     await Promise.all([underWay, this.#leases?.close()])
     await this.#link.close()

@@ -12,6 +12,7 @@ import type { StateKeeper } from '../control/state-keeper.ts'
 import type { OverrideStorage } from '../overrides/override-map.ts'
 import { issuedWatch } from '../reservations/reservation-numbers.ts'
 import { RevokedSessions } from '../sessions/revoked-sessions.ts'
+import type { OpenReturnsParts } from '../store/redis/open-returns.ts'
 import type { OpenKeys } from './open-keys.ts'
 import type { OpenReports } from './open-reports.ts'
 import type { OpenSources } from './open-sources.ts'
@@ -63,7 +64,11 @@ async function openFleet(context: StartContext, { overrides, supervisor, state, 
   const { config, clock, logger, redisDeadlines: deadlines } = context
   const { memory } = state
   if (config.redis === undefined) return undefined
-  const { openFleetControl } = await import('../control/fleet-control.ts')
+  const [{ openFleetControl }, { OpenReturns }, { counterScripts }] = await Promise.all([
+    import('../control/fleet-control.ts'),
+    import('../store/redis/open-returns.ts'),
+    import('../store/redis/scripts.ts'),
+  ])
   /** Waits until the overrides have been announced: this news makes a worker claim that it knows them, so it must have them first. */
   const announceFleet = async (news: FleetNews, all: FleetNews): Promise<void> => {
     await overrides.allAnnounced()
@@ -83,6 +88,13 @@ async function openFleet(context: StartContext, { overrides, supervisor, state, 
     onSilence,
   })
   await followLogouts(context, memory, fleet)
+  const onReturned: OpenReturnsParts['onReturned'] = (instance, returned) =>
+    logger.warn(
+      { event: 'open_reservations_returned', instance, ...returned },
+      'an instance or a worker ended in the middle of requests: what they had reserved in Redis was given back, except for what they had been sent',
+    )
+  const returns = new OpenReturns({ link: fleet.link, scripts: counterScripts(), prefix: config.redisPrefix, clock, onReturned })
+  fleet.follow(() => returns.look())
   return fleet
 }
 

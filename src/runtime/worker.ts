@@ -85,6 +85,8 @@ export class Worker {
     const issuedKeys = new IssuedKeys(context.memory.keys)
     const callerReaderOf = context.callerReaderOf ?? credentialReaders({ ...context, keySets, issuedKeys })
     const decider = newWorkerEngine(context, counters.store, callerReaderOf)
+    // In decision_service, gateways settle, before a crash or after it.
+    if (context.config.mode === 'reverse_proxy') counters.fleet?.reportOpen(decider.engine, context.worker)
     const plans = new WorkerPlans(decider, context.send)
     const decisionLog = newDecisionLog(context, decider)
     const usageLog = context.config.usageDir === undefined ? undefined : new WorkerUsageLog({ ...context, ...decider })

@@ -18,6 +18,8 @@ export class Charges {
   costs: Float64Array
   /** Counter locators of the rows, if the rows have no values. They are never set where decisions are made. */
   locators: readonly CounterLocator[] | undefined
+  /** The record that a settlement closes, if there is one. It is never set where decisions are made. */
+  open: OpenRecord | undefined
 
   /** There is room for this many rows; it grows with them. The memory of few rows lies within the heap, where it takes no time to allocate. */
   constructor(rows = INITIAL_ROWS) {
@@ -101,6 +103,37 @@ export class ChargeResults {
     this.waitsMs = new Float64Array(rows * 2)
     this.warnings = new Uint8Array(rows * 2)
   }
+}
+
+/** The record of a reservation in flight, from which other instances give it back if this process dies: `redis/open-records.ts` describes it. */
+export interface OpenRecord {
+  /** Names the thread that reported it. */
+  readonly owner: string
+  readonly field: string
+  /** The reservation's counters. */
+  readonly keys: readonly string[]
+  /** When and where the reservation was last taken. */
+  taken: Taken
+  /** What the last report said would be given back; undefined before the first. */
+  sent: number | undefined
+  /** What was last confirmed; undefined if nothing was. */
+  known: number | undefined
+  /** How many reports may still be on their way. */
+  doubts: number
+  /** The reservation was settled, or its record was lost: nothing is reported any more. */
+  isClosed: boolean
+}
+
+/** A reservation in flight that was taken from the counters of a fleet. */
+export interface OpenReservation {
+  /** Remembers its record. */
+  readonly holder: { open?: OpenRecord | undefined }
+  /** When and where it was last taken. */
+  readonly taken: Taken
+  /** Whether amounts are billionths of a currency's unit, and not tokens. */
+  readonly isMoney: boolean
+  /** What each part would give back if the request ended now, and what would stay charged. */
+  readonly parts: readonly { readonly charges: Charges; readonly taken: Taken; readonly kept: number }[]
 }
 
 /** Which counters a decision took from: this process's own, those that a fleet shares, or none because nothing was taken. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../../limiter/limit.ts'
-import type { Charges, Taken } from '../charges.ts'
+import type { Charges, OpenRecord, Taken } from '../charges.ts'
 import type { CounterOverride, OnWarning, Purpose } from '../counter-store.ts'
 import { SubjectWords } from '../subject.ts'
 import type { FleetCounter } from './fleet-counter.ts'
@@ -46,6 +46,8 @@ export interface ReturnRow extends CounterRow {
   readonly withdrawnWarning?: number
   /** Called with the percentage that a settlement makes a window reach. */
   readonly onWarning?: ((percent: number) => void) | undefined
+  /** The record that is closed with it, and the hash that has it. */
+  readonly open?: { readonly record: OpenRecord; readonly hash: string } | undefined
 }
 
 /** This process's own counts of the counters in a query. */
@@ -99,11 +101,13 @@ export function isChargedAlong(purpose: Purpose | undefined, limit: Limit): bool
 
 export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): ReturnRow[] {
   const { wallMs: takenWallMs, momentMs } = taken
+  const record = charges.open?.sent === undefined ? undefined : charges.open
   return rowsOf(charges).map((row) => {
     const { limit, sinceMs, override } = charges.counters[row] as FleetCounter
     const tokens = charges.costs[row]!
+    const key = keys.keyOf(charges, row)
     return {
-      key: keys.keyOf(charges, row),
+      key,
       limit,
       ageMs: nowMs - sinceMs,
       override,
@@ -112,6 +116,7 @@ export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken
       momentMs,
       isLessRefill: false,
       onWarning: onWarning && ((percent) => onWarning(row, percent)),
+      open: record && { record, hash: recordHash(keys.prefix, key, record.owner) },
     }
   })
 }
@@ -126,20 +131,25 @@ export function rowsOf(charges: Charges): number[] {
   return Array.from({ length: charges.length }, (_, row) => row)
 }
 
+/** Returns the name of the hash for the records that an owner has of a counter, in the slot of the counter. */
+export function recordHash(prefix: string, key: string, owner: string): string {
+  return `${prefix}open:{${key}}:${owner}`
+}
+
 const DIGEST_DIGITS = 32
 
 /** Names counters in Redis by digests, so that nothing that callers send is stored there. */
 export class CounterKeys {
-  readonly #prefix: string
+  /** That of all keys. */
+  readonly prefix: string
   readonly #subject = new SubjectWords()
 
-  /** `prefix` is that of all keys. */
   constructor(prefix: string) {
-    this.#prefix = prefix
+    this.prefix = prefix
   }
 
   keyOf(charges: Charges, row: number): string {
-    return this.#prefix + (charges.locators === undefined ? this.digestOf(charges, row) : charges.locators[row]!.key!)
+    return this.prefix + (charges.locators === undefined ? this.digestOf(charges, row) : charges.locators[row]!.key!)
   }
 
   digestOf({ counters, values, valuesFrom }: Charges, row: number): string {

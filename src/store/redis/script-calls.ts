@@ -5,7 +5,15 @@ import type { EmbeddedStore } from '../table/embedded-store.ts'
 import type { CounterRow, QueryRow, ReturnRow } from './counter-rows.ts'
 import type { Script } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
-import { type QueryAction, queryArguments, type ReturnAction, readReply, returnArguments, type ScriptReply } from './script-format.ts'
+import {
+  closingArguments,
+  type QueryAction,
+  queryArguments,
+  type ReturnAction,
+  readReply,
+  returnArguments,
+  type ScriptReply,
+} from './script-format.ts'
 import type { CounterScripts } from './scripts.ts'
 
 /** The part of a connection that counters use. */
@@ -48,6 +56,12 @@ export class ScriptCalls {
   }
 
   async #return(action: ReturnAction, rows: readonly ReturnRow[]): Promise<ScriptReply> {
+    // The rows of a settlement have records in all of their counters, or in none.
+    const opens = rows.flatMap(({ open }) => open ?? [])
+    if (opens.length > 0) {
+      const keys = rows.flatMap(({ key }, i) => [key, opens[i]!.hash])
+      return readReply(await this.#link.run(this.#scripts.open, keys, closingArguments(rows, opens)), rows.length)
+    }
     return readReply(await this.#link.run(this.#scriptFor(rows), keysOf(rows), returnArguments(action, rows)), rows.length)
   }
 

@@ -38,6 +38,34 @@ export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]
   return [action, numbers]
 }
 
+/** Returns the arguments of a settlement that closes the record of each row, see `assets/redis/counters/open.lua`. */
+export function closingArguments(rows: readonly ReturnRow[], opens: readonly Required<ReturnRow>['open'][]): ScriptArgument[] {
+  const closed = opens.flatMap((open) => [open!.record.field, String(open!.record.known ?? 0), open!.record.doubts > 0 ? '1' : '0'])
+  return [...returnArguments('settle', rows), 'close', ...closed]
+}
+
+/** No override has this moment, so that a bucket's record is given back under the limit that it has by then. */
+const NO_OVERRIDE = { momentMs: -1, untilMs: 0, ruleSize: 0 }
+
+/** Returns the numbers of rows that another instance may give back at any time. */
+export function recordNumbers(rows: readonly ReturnRow[]): number[] {
+  const numbers: number[] = []
+  for (const row of rows) {
+    const limit = row.limit.kind === WINDOW ? { ...row.limit, warnings: [] } : row.limit
+    const sent = {
+      cost: row.tokens,
+      most: 0,
+      momentMs: row.momentMs,
+      more: 0,
+      wallMs: row.takenWallMs,
+      isChargedAlong: false,
+      withdrawnWarning: 0,
+    }
+    addRow(numbers, { ...row, limit, override: NO_OVERRIDE }, sent)
+  }
+  return numbers
+}
+
 interface RowNumbers {
   readonly cost: number
   readonly most: number

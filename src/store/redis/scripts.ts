@@ -10,16 +10,29 @@ import { queryArguments, readReply } from './script-format.ts'
 export interface CounterScripts {
   readonly all: Script
   readonly buckets: Script
+  /** The script that keeps records of requests in flight, see `assets/redis/counters/open.lua`. */
+  readonly open: Script
+  /** The script that knows where there are such records, see `assets/redis/open-index.lua`. */
+  readonly openIndex: Script
 }
 
 /** `clock` is the Lua text that reads the time. */
 export function counterScripts(clock = assetText('redis/clock.lua')): CounterScripts {
-  return { all: counterScript(clock, ['bucket', 'window', 'in-flight']), buckets: counterScript(clock, ['bucket']) }
+  return {
+    all: counterScript(clock, ['bucket', 'window', 'in-flight', 'decide']),
+    buckets: counterScript(clock, ['bucket', 'decide']),
+    open: counterScript(clock, ['bucket', 'window', 'open']),
+    openIndex: newScript([clock, assetText('redis/open-index.lua')]),
+  }
 }
 
-function counterScript(clock: string, kinds: readonly string[]): Script {
-  const text = [clock, ...['counters', ...kinds, 'decide'].map((name) => assetText(`redis/counters/${name}.lua`))].join('\n')
-  return { text, sha: createHash('sha1').update(text).digest('hex'), repliesNumbers: true }
+function counterScript(clock: string, parts: readonly string[]): Script {
+  return { ...newScript([clock, ...['counters', ...parts].map((name) => assetText(`redis/counters/${name}.lua`))]), repliesNumbers: true }
+}
+
+function newScript(parts: readonly string[]): Script {
+  const text = parts.join('\n')
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
 /** A bucket of one token, which refills in a millisecond. */
@@ -48,8 +61,7 @@ export class ReservationScript {
 
   constructor(link: Pick<RedisLink, 'run'>) {
     this.#link = link
-    const text = assetText('redis/reservations.lua')
-    this.#script = { text, sha: createHash('sha1').update(text).digest('hex') }
+    this.#script = newScript([assetText('redis/reservations.lua')])
   }
 
   /** Marks a reservation as settled. Returns whether it was marked before. Rejects with a LinkError. */

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { calendarOf } from '../../../src/limiter/calendar.ts'
-import { ChargeResults, Charges } from '../../../src/store/charges.ts'
+import { ChargeResults, Charges, type OpenReservation } from '../../../src/store/charges.ts'
 import { ControlScript, controlEntryText } from '../../../src/store/redis/control-script.ts'
+import { recordHash } from '../../../src/store/redis/counter-rows.ts'
+import { FleetCounter } from '../../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import { OpenRecords } from '../../../src/store/redis/open-records.ts'
 import { counterScripts, ReservationScript } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
@@ -60,6 +63,30 @@ describeWithRedis('a Redis user with the documented rights', () => {
     expect(await script.leave('edge:corrections:1', 'entry', 10, 60_000)).toBe(true)
     expect(await script.read('edge:corrections:1', 10)).toEqual(['entry'])
     expect(await script.read('edge:corrections:1', 10)).toEqual([])
+    expect(errors).toEqual([])
+  })
+
+  test('can keep records of requests in flight, and give back what they say', async () => {
+    const { link, errors } = await linkOfUser(shared())
+    const clocked = { run: link.run.bind(link), groupOf: () => 0, isUsable: () => true }
+    const scripts = counterScripts()
+    const counters = new SharedCounters(clocked, scripts, { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const charges = new Charges()
+    charges.add(
+      new FleetCounter({ identity: ['rule'], limit: dayLimit(SIZE), sinceMs: 0 }, newEmbeddedStore(64 * 1024).lookupOf(['rule'])),
+      10,
+    )
+    const taken = { wallMs: Date.now(), momentMs: Date.now(), from: 'shared' } as const
+    const holder: OpenReservation['holder'] = {}
+    const source = { hasUnsettled: true, openReservations: () => [{ holder, taken, isMoney: false, parts: [{ charges, taken, kept: 0 }] }] }
+    await new OpenRecords({ link: clocked, scripts, prefix: 'edge:', owner: 'one', clock: systemClock, source }).beat()
+    expect(holder.open!.known).toBe(10)
+    const hash = recordHash('edge:', holder.open!.keys[0]!, 'one')
+    expect(await link.run(scripts.open, [holder.open!.keys[0]!, hash], ['settle', [0], 'return', '10'])).toEqual([0, 1, 0, 0, 0, 0])
+    charges.open = holder.open
+    expect(await counters.settle(charges, taken, 0)).toBe(true)
+    expect(await link.run(scripts.openIndex, ['edge:open'], ['due', '1000', '10'])).toEqual([])
+    await link.command('zrem', 'edge:open', 'any')
     expect(errors).toEqual([])
   })
 
