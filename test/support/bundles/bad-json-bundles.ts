@@ -298,7 +298,7 @@ function badMatches(): BadBundle[] {
       { 'header:X-Plan': 'a', 'header:x-plan': ['b', 'c'] },
       `${match}["header:x-plan"]: expected one list of patterns for a key; header:X-Plan is the same one, got a list`,
     ],
-    ['a match that is a word', 'otherwise', `${match}: expected ${forms}, got a text of 9 characters`],
+    ['a match that is a word', 'otherwise', `${match}: expected ${forms}, got "otherwise" — did you mean "else"?`],
     ['a match that is null', null, `${match}: expected ${forms}, got null`],
     ['a match that is a list', ['jwt:plan'], `${match}: expected ${forms}, got a list`],
     [
