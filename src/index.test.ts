@@ -232,6 +232,17 @@ describe('the address of a client', () => {
     expect(engine.load(JSON.stringify(byCountry)).warnings).toMatchObject([{ message: expect.stringContaining('pass ipFacts.countryOf') }])
   })
 
+  test('and what no request here can have is warned of, where a rule needs it', () => {
+    const engine = createEngine({ storeBytes: 65_536 })
+    const rules = [bucketRule('c', ['context:team'], 1), matching({ 'llm:model': 'gpt-*' }, bucketRule('m', ['header:x-k'], 1))]
+    const { warnings } = engine.load(JSON.stringify(bundle(1, policy('p', { rules }))))
+    const never = warnings.map(formatProblem).filter((text) => text.includes('never applies'))
+    expect(never).toEqual([
+      'policies[0].spec.rules[0]: without context:team, which nothing provides, the rule never applies: only Envoy sends it, to decision_service',
+      'policies[0].spec.rules[1]: without llm:model, which nothing provides, the rule never applies: the library sees no bodies: pass the model in a header field, and use that',
+    ])
+  })
+
   test('and the rest of a request are taken as node:http has them', async () => {
     const { engine } = limiting('198.51.100.7')
     const decided: string[] = []

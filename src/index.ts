@@ -9,7 +9,8 @@ import type { OnBudgetWarning } from './engine/watchers.ts'
 import { isForwardingField } from './http1/field-name.ts'
 import { compileBundle } from './policy/compile.ts'
 import { type ParsedBundle, parseBundle } from './policy/parse.ts'
-import type { Bundle, BundleFormat } from './policy/schema/bundle.ts'
+import { neverApplying, type WayOut } from './policy/review/absent-values.ts'
+import type { BundleFormat } from './policy/schema/bundle.ts'
 import type { VerifiedCaller } from './request/caller.ts'
 import { TrustedProxies } from './request/client-address.ts'
 import type { IpFacts } from './request/ip-facts.ts'
@@ -17,7 +18,6 @@ import { type FieldValue, type PlainRequest, PlainRequestView, type RequestView 
 import type { StoreStats } from './store/counter-store.ts'
 import { newEmbeddedStore } from './store/table/embedded-store.ts'
 import { parseAddress } from './text/address.ts'
-import type { Problem } from './text/problem.ts'
 import { type Clock, systemClock } from './time/clock.ts'
 
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
@@ -50,8 +50,8 @@ export interface EmbeddedEngineOptions {
 
 export interface EmbeddedEngine {
   /**
-   * Checks a bundle and, if it is valid, makes it the active one. An invalid bundle changes nothing. Warns of rules by `ip:` keys until a request has named its
-   * `peer`, because without one they never apply.
+   * Checks a bundle and, if it is valid, makes it the active one. An invalid bundle changes nothing. Warns of rules that never apply: those by `context:` keys or
+   * `llm:model`, and until a request has named its `peer`, those by `ip:` keys.
    */
   load(text: string, format?: BundleFormat): ParsedBundle
   /**
@@ -105,7 +105,7 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
       const parsed = parseBundle(text, format)
       if (!parsed.ok) return parsed
       engine.activate(compileBundle(parsed.bundle))
-      return { ...parsed, warnings: [...parsed.warnings, ...rulesWithoutAddress(parsed.bundle, hasSeenPeer, ipFacts)] }
+      return { ...parsed, warnings: [...parsed.warnings, ...neverApplying(parsed.bundle.policies, wayOutHere(hasSeenPeer, ipFacts))] }
     },
     // The embedded store returns values, not promises, and so does the engine.
     decide: (request, { explain, cost, caller } = {}) =>
@@ -141,21 +141,14 @@ class EmbeddedRequestView extends PlainRequestView {
   }
 }
 
-/** Returns a warning for each rule that needs a value which no request so far can have. */
-function* rulesWithoutAddress({ policies }: Bundle, hasSeenPeer: boolean, { countryOf }: IpFacts): Generator<Problem> {
-  for (const [p, { spec }] of policies.entries()) {
-    for (const [r, { limit_keys = [], match }] of spec.rules.entries()) {
-      const keys = [...limit_keys, ...(typeof match === 'object' ? Object.keys(match) : [])]
-      const key = keys.find((one) => one.startsWith('ip:') && (!hasSeenPeer || (one === 'ip:country' && countryOf === undefined)))
-      if (key === undefined) continue
-      const wayOut = hasSeenPeer
-        ? 'pass ipFacts.countryOf'
-        : 'pass the address of its connection with each request, such as peer: req.socket.remoteAddress'
-      yield {
-        path: `policies[${p}].spec.rules[${r}]`,
-        message: `without ${key}, which nothing provides, the rule never applies: ${wayOut}`,
-      }
-    }
+/** What no request can have here, or none so far has had. */
+function wayOutHere(hasSeenPeer: boolean, { countryOf }: IpFacts): WayOut {
+  return (key) => {
+    if (key.kind === 'context') return 'only Envoy sends it, to decision_service'
+    if (key.kind === 'model') return 'the library sees no bodies: pass the model in a header field, and use that'
+    if (key.kind !== 'ip') return undefined
+    if (!hasSeenPeer) return 'pass the address of its connection with each request, such as peer: req.socket.remoteAddress'
+    return key.fact === 'country' && countryOf === undefined ? 'pass ipFacts.countryOf' : undefined
   }
 }
 

@@ -3,6 +3,7 @@ import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
 import { type ExampleRequest, exampleRequest } from '../policy/example-request.ts'
 import { locateProblems } from '../policy/locate-problems.ts'
 import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
+import { contextInProxy, neverApplying } from '../policy/review/absent-values.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import { forwardedTokens, openCredentials } from '../policy/routes/open-credentials.ts'
@@ -110,7 +111,12 @@ function warningsOf(
   locate: ((problems: readonly Problem[]) => readonly Problem[]) | undefined,
   active: SharedBundle | undefined,
 ): Pick<Extract<BundleReading, { ok: true }>, 'warnings' | 'proxyWarnings' | 'versionPlace'> {
-  const ofProxy = [...openCredentials(bundle), ...forwardedTokens(bundle), ...hostGaps(bundle)]
+  const ofProxy = [
+    ...openCredentials(bundle),
+    ...forwardedTokens(bundle),
+    ...hostGaps(bundle),
+    ...neverApplying(bundle.policies, contextInProxy),
+  ]
   const isOld = active !== undefined && BigInt(bundle.bundle_version) <= BigInt(active.version)
   if (locate === undefined || (warnings.length + ofProxy.length === 0 && !isOld))
     return { warnings, proxyWarnings: ofProxy, versionPlace: undefined }

@@ -75,7 +75,8 @@ export const VALIDATE_HELP = `Usage: edge validate [--mode MODE] FILE...
 
 Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with
 its path. Set EDGE_STORE_SIZE as for the service: some bundles need a larger table. With
-EDGE_BACKEND_HOSTS or EDGE_BACKEND_URL, it also checks where backends and key sets may be.
+EDGE_BACKEND_HOSTS or EDGE_BACKEND_URL, it also checks where backends and key sets may be. Without
+EDGE_GATEWAY_HINTS=on, it names the rules that need it in decision_service.
 
   --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also print warnings specific
                       to this mode

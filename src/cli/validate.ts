@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { policiesOf } from '../bundle/shared-bundle.ts'
 import { backendHostsOf, readSettings, type ServerConfig } from '../config/config.ts'
+import { modelWithoutHints, neverApplying } from '../policy/review/absent-values.ts'
 import { unverifiedIdentities } from '../policy/review/caller-escapes.ts'
 import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes, waitNotes } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
@@ -11,7 +12,7 @@ import { printArgumentProblem } from './usage-problem.ts'
 export async function validate(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
-  const { config, problems } = readSettings(['storeBytes', 'backendHosts', 'backendUrl'], process.env)
+  const { config, problems } = readSettings(['storeBytes', 'backendHosts', 'backendUrl', 'gatewayHints'], process.env)
   for (const problem of problems) process.stderr.write(`edge validate: ${problem}\n`)
   let status = problems.length > 0 ? 1 : 0
   for (const file of given.files) if (!(await validateFile(file, given.mode, config))) status = 1
@@ -21,7 +22,7 @@ export async function validate(args: string[]): Promise<number> {
 const OPTIONS = { mode: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const
 const MODES: readonly (string | undefined)[] = ['decision_service', 'reverse_proxy', undefined]
 
-type ValidateSettings = Partial<Pick<ServerConfig, 'storeBytes' | 'backendHosts' | 'backendUrl'>>
+type ValidateSettings = Partial<Pick<ServerConfig, 'storeBytes' | 'backendHosts' | 'backendUrl' | 'gatewayHints'>>
 
 interface ValidateArguments {
   readonly files: readonly string[]
@@ -49,7 +50,7 @@ function readArguments(args: string[]): ValidateArguments | number {
 
 /** A setting with a bad value is undefined. Without settings that say where backends may be, nobody knows where the bundle will be used. */
 async function validateFile(file: string, mode: string | undefined, settings: ValidateSettings): Promise<boolean> {
-  const { storeBytes, backendHosts, backendUrl } = settings
+  const { storeBytes, backendHosts, backendUrl, gatewayHints } = settings
   const isProxy = mode === 'reverse_proxy'
   const hosts = backendHosts === undefined && backendUrl === undefined ? undefined : backendHostsOf(settings)
   const read = await readBundleFile(file, { isProxy, isStrict: true, hosts })
@@ -62,6 +63,9 @@ async function validateFile(file: string, mode: string | undefined, settings: Va
   if (mode === 'decision_service')
     for (const notes of [reserveNotes, waitNotes])
       for (const note of notes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
+  if (mode === 'decision_service' && gatewayHints !== true)
+    for (const { message, path } of neverApplying(policiesOf(read.bundle), modelWithoutHints))
+      process.stderr.write(`${file}: note: ${path}: ${message}\n`)
   const unverified = isProxy && read.bundle.callers === undefined ? unverifiedIdentities(policiesOf(read.bundle)) : undefined
   if (unverified !== undefined) process.stderr.write(`${file}: note: ${unverified}\n`)
   const { version, policyCount } = read.bundle

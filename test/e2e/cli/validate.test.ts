@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
@@ -48,6 +48,24 @@ test('validate warns in reverse_proxy alone that a backend gets the tokens of ca
   expect((await command('validate', '--mode', 'reverse_proxy', file)).stderr).toMatch(/backends\.azure: .*gets the tokens of callers/)
   for (const flags of [[], ['--mode', 'decision_service']])
     expect((await command('validate', ...flags, file)).stderr).not.toContain('tokens of callers')
+})
+
+test('validate says which rules never apply in a mode, because no request there has what they need', async () => {
+  const file = join(await scratchDirectory(), 'bundle.json')
+  const rules = [bucketRule('c', ['context:team'], 1), bucketRule('m', ['llm:model'], 1)]
+  await writeFile(file, JSON.stringify(bundle(1, policy('p', { rules }))))
+  const never = async (...flags: string[]): Promise<string[]> =>
+    (await command('validate', ...flags, file)).stderr.split('\n').filter((line) => line.includes('never applies'))
+  expect(await never()).toEqual([])
+  expect(await never('--mode', 'reverse_proxy')).toEqual([
+    expect.stringContaining(
+      'rules[0]: without context:team, which nothing provides, the rule never applies: only Envoy sends it, over gRPC, which reverse_proxy does not serve',
+    ),
+  ])
+  expect(await never('--mode', 'decision_service')).toEqual([expect.stringMatching(/note: policies\[0\].*rules\[1\]: without llm:model, /)])
+  vi.stubEnv('EDGE_GATEWAY_HINTS', 'on')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  expect(await never('--mode', 'decision_service')).toEqual([])
 })
 
 describe('the recipe of a warning, pasted as it stands', () => {
