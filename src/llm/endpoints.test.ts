@@ -96,13 +96,17 @@ describe('a path', () => {
   test('generates nothing, or counts only, where it says so', () => {
     const embeddings = [
       '/v1/embeddings',
+      ...['/api/embed', '/v2/embed', '/tei/embed_all', '/model/amazon.titan-embed-text-v2:0/invoke'],
       '/models/e:embedContent',
       '/models/e%3AbatchEmbedContents',
       `${VERTEX}/google/models/embedding:predict`,
     ]
-    expect(embeddings.map(isEmbeddingPath)).toEqual([true, true, true, true])
-    const generating = ['/v1/chat/embedContent', '/models/e:generateContent', '/embed', `${VERTEX}/google/models/x:predict`]
-    expect(generating.map(isEmbeddingPath)).toEqual([false, false, false, false])
+    expect(embeddings.map(isEmbeddingPath)).toEqual(embeddings.map(() => true))
+    const generating = [
+      ...['/v1/chat/embedContent', '/models/e:generateContent', '/embed/chat', '/v1/no-embed', '/model/embed/x/invoke'],
+      ...['/model/amazon.nova-pro-v1:0/invoke', `${VERTEX}/google/models/x:predict`],
+    ]
+    expect(generating.map(isEmbeddingPath)).toEqual(generating.map(() => false))
     const counting = ['/v1/messages/count_tokens', '/models/x:countTokens', `${VERTEX}/anthropic/models/count-tokens:rawPredict`]
     expect(counting.map(isCountingPath)).toEqual([true, true, true])
     const others = [

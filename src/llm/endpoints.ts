@@ -81,7 +81,7 @@ const ESCAPED_SLASH = /%(?:25)*2F/gi
 /** Returns what a normalised path says. Some servers decode slashes before they divide a path, so a path that names a model only then is ambiguous. */
 export function endpointOf(path: string): LlmEndpoint {
   const read = readEndpoint(path)
-  const endpoint = path.endsWith(EMBEDDINGS_END) ? { ...read, isEmbedding: true } : read
+  const endpoint = OTHER_EMBEDDINGS.test(path) ? { ...read, isEmbedding: true } : read
   if (!path.includes('%') || endpoint.model === AMBIGUOUS_MODEL) return endpoint
   return readEndpoint(path.replace(ESCAPED_SLASH, '/')).model === endpoint.model ? endpoint : { model: AMBIGUOUS_MODEL }
 }
@@ -134,10 +134,11 @@ export function isCountingPath(path: string): boolean {
 
 /** Whether a request at this path generates nothing. */
 export function isEmbeddingPath(path: string): boolean {
-  return path.endsWith(EMBEDDINGS_END) || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
+  return OTHER_EMBEDDINGS.test(path) || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
 }
 
-const EMBEDDINGS_END = '/embeddings'
+/** OpenAI's; those of Ollama, Cohere and Text Embeddings Inference; and those of Bedrock's models, whose names say what they are. */
+const OTHER_EMBEDDINGS = /\/(?:embeddings|embed|embed_all|embed_sparse|model\/[^/]*embed[^/]*\/invoke)$/
 const COUNTING_ENDS = [COUNTING_END, 'countTokens', 'rawPredict']
 const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents', 'predict']
 

@@ -94,6 +94,8 @@ export class JsonSizes implements JsonEvents {
   keptText: string | undefined
   /** Whether different texts are kept. */
   hasKeptTexts = false
+  /** Called behind each object of an outermost list. */
+  onItem: (() => void) | undefined
   /** For each text that may be kept, in its order: the number of bytes up to the end of its name. At most MAX_KEPT_NAMES and one more. */
   keptNameEnds: number[] | undefined
   otherSize = 0
@@ -275,6 +277,7 @@ export class JsonSizes implements JsonEvents {
     if (this.#field[top] === NO_NAME_YET) return this.#completeUncounted()
     if (fields!.keptAs !== undefined) this.keptSizes[fields!.keptAs] = this.#sizes.slice(from, from + fields!.names.length)
     if (top > 0) this.#complete(fields!.size(this.#sizes, from))
+    if (top === 1 && this.isList) this.onItem?.()
   }
 
   /** Completes the current value, which is of a kind that does not count. */

@@ -1,8 +1,8 @@
+import { TextSize } from '../text/text-size.ts'
 import type { JsonObject } from './json.ts'
 import { JsonScanner, RESPONSE_LIMITS } from './json-scanner.ts'
 import { JsonSizes } from './json-sizes.ts'
 import * as format from './response-format.ts'
-import { TextSize } from './usage.ts'
 
 /** Without base64. What repeats a whole response, with its tools and log probabilities, stays below this. */
 const MAX_BYTES = 16 * 1024 * 1024

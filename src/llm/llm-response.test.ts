@@ -51,6 +51,15 @@ describe('an answer that came whole', () => {
     expect(cost(text)).toMatchObject({ input: 9, cachedInput: 0, output: 1 })
   })
 
+  test("costs the largest of the counts so far in a list of Gemini's, as in its events", () => {
+    const part = (candidatesTokenCount: number | undefined, totalTokenCount?: number) => ({
+      candidates: [{ content: { parts: [{ text: 'x' }] } }],
+      usageMetadata: { promptTokenCount: 10, candidatesTokenCount, totalTokenCount },
+    })
+    expect(cost([part(5), part(300, 310), part(0)])).toMatchObject({ input: 10, output: 300 })
+    expect(cost([part(5, 15), { candidates: [] }, part(undefined)])).toMatchObject({ input: 10, output: 5 })
+  })
+
   test('costs nothing where its usage says zero', () => {
     const choices = [{ index: 0, message: { content: 'x'.repeat(400) } }]
     expect(cost({ choices, usage: { prompt_tokens: 0, completion_tokens: 0 } })).toMatchObject({ input: 0, output: 0 })

@@ -17,12 +17,15 @@ export class LlmResponseReader implements TallyReader {
   #kind: 'unknown' | 'json' | 'stream' = 'unknown'
   #stream: StreamFilter<never> | undefined
   readonly #seeksId: boolean
+  readonly #tally = newTally()
 
   /** `ids` are those of earlier results. */
   constructor(ids: readonly string[] = []) {
     this.#seeksId = ids.length > 0
     this.#sizes = new JsonSizes(this.#seeksId ? format.responseWithId(ids) : format.RESPONSE, format.GEMINI_ITEM)
     this.#scanner = new JsonScanner(this.#sizes, RESPONSE_LIMITS)
+    // Each response of a list has the counts so far, and the largest hold, as in a stream of events.
+    this.#sizes.onItem = () => readGeminiUsage(format.keptGeminiUsage(this.#sizes), this.#tally)
   }
 
   push(bytes: Uint8Array, from: number, to: number): void {
@@ -45,8 +48,8 @@ export class LlmResponseReader implements TallyReader {
     this.#encoding.end()
     this.#stream?.end()
     if (this.#stream !== undefined) return this.#stream.tally
-    const tally = newTally()
-    if (!this.#scanner.end()) return tally
+    if (!this.#scanner.end()) return newTally()
+    const tally = this.#tally
     tally.characters = this.#characters(this.#sizes.size(format.TYPE) === 1)
     this.#readRest(tally)
     return tally
@@ -57,7 +60,7 @@ export class LlmResponseReader implements TallyReader {
     this.#encoding.end()
     if (this.#stream !== undefined) return this.#stream.tally
     this.#scanner.breakOff()
-    const tally = newTally()
+    const tally = this.#tally
     this.#readRest(tally)
     // This is set after the count is read, so that the larger of the two applies.
     tally.characters = this.#characters(this.#sizes.size(format.TYPE) !== 0)

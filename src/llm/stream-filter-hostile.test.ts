@@ -224,3 +224,56 @@ describe('an event with more values than may be parsed at once', () => {
     expect(filter.counts).toMatchObject({ input: 7, output: 8 })
   })
 })
+
+describe('what belongs to no known API', () => {
+  const PROSE = 'All work and no play makes Jack a dull boy. '.repeat(100)
+  const COUNT = { prompt_tokens: 20, completion_tokens: 800 }
+  const chat = chatChunk({ content: 'abcd' })
+  const unknown = sse({ answer: PROSE })
+  const mebibyte = 'All work and no play '.repeat(60_000)
+  /** So much of it costs nothing beside text. */
+  const FREE = 1024
+  const bytes = (...events: string[]): number => Math.ceil((events.join('').length + 4 - FREE) / 4)
+
+  test.each<[string, string[], number]>([
+    ['before the text', [unknown, unknown, chat], bytes(unknown, unknown)],
+    ['behind the text', [chat, unknown], bytes(unknown)],
+    ['in a large event behind the text', [chat, sse({ answer: mebibyte })], Math.ceil((sse({ answer: mebibyte }).length + 4) / 4)],
+    [
+      'in a large event in a choice',
+      [chat, sse({ choices: [{ delta: { answer: mebibyte } }] })],
+      Math.ceil((sse({ choices: [{ delta: { answer: mebibyte } }] }).length + 4 - 64 * 1024) / 4),
+    ],
+    [
+      'in small events of choices',
+      [chat, ...Array<string>(100).fill(sse({ choices: [{ delta: { answer: PROSE } }] }))],
+      Math.ceil((100 * sse({ choices: [{ delta: { answer: PROSE } }] }).length + 4 - 64 * 1024) / 4),
+    ],
+    ['that is no JSON', [chat, `data: ${PROSE}\n\n`], bytes(`data: ${PROSE}\n\n`)],
+    ['and is counted by the provider behind it', [unknown, chat, unknown, sse({ choices: [], usage: COUNT })], 800],
+    ['and is counted in an event of its own API', [unknown, sse({ type: 'speech.audio.done', usage: COUNT })], 800],
+    ['and is counted in a large event', [unknown, sse({ type: 'image.completed', picture: mebibyte, usage: COUNT })], 800],
+    ['behind a count of zero', [sse({ usage: { prompt_tokens: 0, completion_tokens: 0 } }), unknown, unknown], bytes(unknown, unknown) - 1],
+    ['pings', [chat, ...Array<string>(200).fill(sse({ type: 'ping' }))], 1],
+    ['what Responses repeat', [sse({ type: 'response.output_item.done', item: PROSE }), sse({ type: 'keepalive', n: PROSE })], 0],
+  ])('costs its size beside what is known: %s', (_, events, output) => {
+    for (const pieceBytes of [events.join('').length, 100_000]) {
+      const filter = newFilter(1e9)
+      const text = events.join('')
+      for (let at = 0; at < text.length; at += pieceBytes) push(filter, text.slice(at, at + pieceBytes))
+      expect(filter.charged.output).toBe(output)
+    }
+  })
+
+  test.each<[string, string[], boolean]>([
+    ['alone', [], true],
+    ['behind an event that says that it began', [sse({ type: 'start', id: 1 })], true],
+    ['behind the first events of a choice', [chatChunk({ role: 'assistant' })], true],
+    ['behind much of an API that is not known', [unknown], false],
+    ['behind a choice with much that is not known', [sse({ choices: [{ delta: { answer: mebibyte } }] })], false],
+  ])('is not free where an error follows it: %s', (_, events, hasFailed) => {
+    const filter = newFilter(1e9)
+    push(filter, [...events, sse({ error: { message: 'overloaded' } })].join(''))
+    expect(filter.hasFailed).toBe(hasFailed)
+  })
+})

@@ -1,5 +1,6 @@
+import { TextSize } from '../text/text-size.ts'
 import { type UsageInsertion, usageInsertion } from './ask-usage.ts'
-import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
+import { type Closing, type Dialect, hasUsageOnly, isErrorEvent, mayHaveText } from './dialects/dialect.ts'
 import { defaultDialect, StreamDialects } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import { LargeEvent } from './large-event.ts'
@@ -11,19 +12,22 @@ import {
   countTokens,
   estimatedTokens,
   hasUsage,
+  NOT_COUNTED,
   newTally,
+  readUsage,
   type ShownCounts,
   shownCounts,
   type Tally,
-  TextSize,
   type TokenCounts,
 } from './usage.ts'
 
 /** A larger event is not held back: it passes while it is scanned. Pictures arrive in such events, and what repeats a whole response. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
-/** Events of choices without any text do not get this long in all, unless they contain sound or pictures. */
-const MAX_EMPTY_CHARACTERS = 64 * 1024
+/** Events of choices without any text do not get this long in all, unless they contain sound, pictures or text that we do not know. */
+const MAX_EMPTY_BYTES = 64 * 1024
+/** What a stream may have of no known API beside its text or its error: that it began, that it goes on. */
+const MAX_BYTES_BESIDE = 1024
 
 /**
  * Reads an SSE response while it passes: counts what is generated, adds usage to events if a rule asks for it, and cuts the stream once an enforcing
@@ -42,8 +46,10 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #dialects = new StreamDialects()
   /** The event that passes while it is scanned. */
   #large: LargeEvent | undefined
-  /** The size of what was not understood; counted while nothing is. */
+  /** The size of what belongs to no known API. */
   readonly #unread = new TextSize()
+  /** That of events of choices without text that we know. */
+  readonly #textless = new TextSize()
   #hasData = false
   #hasError = false
   /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
@@ -52,8 +58,6 @@ export class StreamFilter<Rule extends StreamRule> {
   #noticedModel: string | undefined
   /** The budget that the meter last found to be used up. */
   #spent: BudgetEnd<Rule> | undefined
-  /** Size of the events of choices that had no text. */
-  #textlessCharacters = 0
   /** Whether the stream has sent its end marker, so that no more text will follow. */
   hasEnded = false
   /** Whether text came after that end, and was not passed on. */
@@ -126,7 +130,16 @@ export class StreamFilter<Rule extends StreamRule> {
     return countTokens(this.tally, this.#options.promptEstimate)
   }
 
-  /** The same as clients see it, in the words of the response's API. */
+  /** Cost of the response so far with what was not understood, by its size, unless the provider has counted all of it. */
+  get charged(): TokenCounts {
+    const { characters, completionTokens, countedCharacters } = this.tally
+    if (completionTokens !== undefined && characters === countedCharacters) return this.counts
+    const unread = beyond(this.#unread.bytes, this.isUnderstood ? MAX_BYTES_BESIDE : 0)
+    const textless = beyond(this.#textless.bytes, this.isOpaque ? 0 : MAX_EMPTY_BYTES)
+    return countTokens({ ...this.tally, characters: characters + unread + textless }, this.#options.promptEstimate)
+  }
+
+  /** `counts` as clients see them, in the words of the response's API. */
   #shown(): ShownCounts {
     return shownCounts(this.tally, this.#options.promptEstimate)
   }
@@ -153,19 +166,16 @@ export class StreamFilter<Rule extends StreamRule> {
   /** Whether the response may have been long, though nothing of it was understood: the API is not known, or there is much data and no text. */
   get isOpaque(): boolean {
     if (this.isUnderstood) return false
-    return (
-      ((this.#hasData || this.#unread.bytes > 0) && this.#dialects.current === undefined) || this.#textlessCharacters > MAX_EMPTY_CHARACTERS
-    )
+    return ((this.#hasData || this.#unread.bytes > 0) && this.#dialects.current === undefined) || this.#isLongWithoutText
   }
 
   /** Whether the response was an error and nothing else. */
   get hasFailed(): boolean {
-    return this.#hasError && this.tally.characters === 0 && !this.hasUsage
+    return this.#hasError && !this.isUnderstood && this.#unread.bytes <= MAX_BYTES_BESIDE && !this.#isLongWithoutText
   }
 
-  /** Cost of a response of which nothing is understood, by its size. */
-  get countsBySize(): TokenCounts {
-    return countTokens({ ...this.tally, completionTokens: this.#unread.tokens }, this.#options.promptEstimate)
+  get #isLongWithoutText(): boolean {
+    return this.#textless.allBytes > MAX_EMPTY_BYTES
   }
 
   #readPiece(): void {
@@ -201,14 +211,15 @@ export class StreamFilter<Rule extends StreamRule> {
   #readLarge(large: LargeEvent): void {
     if (!large.hasData) return this.#unread.add(large.size)
     this.#hasData = true
-    const mayBeText = this.#framing.kind !== 'event' || large.size.bytes > SMALL_EVENT_BYTES
     const scanned = large.end()
-    if (scanned === undefined || this.#dialects.of(scanned.event) === undefined) this.tally.characters += mayBeText ? large.takeSize() : 0
-    else {
+    if (scanned !== undefined) {
       this.tally.characters += scanned.characters
-      this.#note(scanned.event, scanned.characters, large.size.bytes)
+      this.#note(scanned.event, scanned.characters)
     }
-    if (this.tally.characters === 0 && !this.hasUsage) this.#unread.add(large.size)
+    const unread = scanned === undefined ? this.#unread : this.#unreadSize(scanned.event, scanned.characters > 0, large.size.bytes)
+    const mayBeText = this.#framing.kind !== 'event' || large.size.bytes > SMALL_EVENT_BYTES
+    if (unread === this.#unread && mayBeText) this.tally.characters += large.takeSize()
+    else unread?.add(large.size)
   }
 
   #readEvent(): void {
@@ -216,26 +227,26 @@ export class StreamFilter<Rule extends StreamRule> {
     const { bytes, start, end } = piece
     const data = readEventData(piece)
     if (data === undefined) {
-      if (!this.isUnderstood && !hasOnlyFields(piece)) this.#unread.push(bytes, start, end)
+      if (!hasOnlyFields(piece)) this.#unread.push(bytes, start, end)
       return this.#out.pass(bytes, start, end)
     }
     if (!canBeParsed(piece, data)) return this.#passLarge()
     const isEnd = data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]'
     if (isEnd) this.hasEnded = true
-    const isSilent = !this.isUnderstood && saysNothing(data) && hasOnlyFields(piece)
-    if (!isEnd && !isSilent) this.#hasData = true
+    const isSilent = isEnd || (saysNothing(data) && hasOnlyFields(piece))
+    if (!isSilent) this.#hasData = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const parsed = isObject ? parseJson(data.text.trimStart()) : undefined
     // Some servers write numbers that JSON does not have.
     if (isObject && parsed === undefined) return this.#passLarge()
     const event = asObject(parsed)
     if (event === undefined) {
-      if (!isEnd && !isSilent && !this.isUnderstood) this.#unread.push(bytes, start, end)
+      if (!isSilent) this.#unread.push(bytes, start, end)
       return this.#out.pass(bytes, start, end)
     }
-    const counted = this.tally.completionTokens ?? 0
-    if (!this.#passes(event, data.text.length)) return
-    if (!isSilent && !this.isUnderstood) this.#unread.push(bytes, start, end)
+    const { characters, completionTokens: counted = 0 } = this.tally
+    if (!this.#passes(event)) return
+    if (!isSilent) this.#unreadSize(event, this.tally.characters > characters, end - start)?.push(bytes, start, end)
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
     if (insertion === undefined) this.#out.pass(bytes, start, end)
@@ -243,11 +254,21 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#cutIfSpent(counted)
   }
 
+  /** Returns where the size of the event that was noted last counts, of which so many bytes may be text; undefined if it was understood. */
+  #unreadSize(event: JsonObject, hasText: boolean, bytes: number): TextSize | undefined {
+    if (hasText || asObject(event['usage']) !== undefined) return undefined
+    if (this.#dialects.isOwn) return mayHaveText(event) ? this.#textless : undefined
+    if (isErrorEvent(event) && bytes <= SMALL_EVENT_BYTES) return undefined
+    // A count that came before it does not include it.
+    if (this.#dialects.current === undefined) this.tally.countedCharacters = NOT_COUNTED
+    return this.#unread
+  }
+
   /** Counts an event. Returns false if the stream ends instead of passing it. */
-  #passes(event: JsonObject, size: number): boolean {
+  #passes(event: JsonObject): boolean {
     const before = this.tally.characters
     const isLate = this.#isStopped()
-    const dialect = this.#note(event, 0, size)
+    const dialect = this.#note(event, 0)
     if (isLate && this.tally.characters > before) {
       this.tally.characters = before
       this.hasOverrun = true
@@ -260,14 +281,15 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   /** Has an event read by the API that it belongs to. `text` is the length of its text that is counted already. */
-  #note(event: JsonObject, text: number, size: number): Dialect | undefined {
+  #note(event: JsonObject, text: number): Dialect | undefined {
     const dialect = this.#dialects.of(event)
     const before = this.tally.characters - text
+    // In events of any type: those that end speech or a picture are of no API that has text.
+    readUsage(event['usage'], this.tally)
     const meaning = dialect?.read(event, this.tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
     if (this.tally.characters > before) this.#dialects.noteText(dialect)
-    else if (this.tally.characters === 0 && isInChoice(event)) this.#textlessCharacters += size
     return dialect
   }
 
@@ -355,25 +377,19 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 }
 
+function beyond(bytes: number, free: number): number {
+  return Math.max(0, bytes - free)
+}
+
 /** Whether an event only keeps the connection open. */
 function saysNothing({ text }: EventData): boolean {
-  return text === '' || PING.test(text)
-}
-
-/** Recognises the last event of a chat stream for which usage was requested. */
-function hasUsageOnly(event: JsonObject): boolean {
-  const { choices, usage } = event
-  return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined && !isErrorEvent(event)
-}
-
-/** Whether an event is part of a choice of the chat API, or of a candidate of Gemini's. */
-function isInChoice({ choices, candidates }: JsonObject): boolean {
-  return (Array.isArray(choices) && choices.length > 0) || (Array.isArray(candidates) && candidates.length > 0)
+  return text === '' || (text.length <= LONGEST_PING && PING.test(text))
 }
 
 const EMPTY = Buffer.alloc(0)
 const BLANK_LINE = '\n\n'
 const OPEN_BRACE = 0x7b
+const LONGEST_PING = 64
 const PING = /^\s*\{\s*"type"\s*:\s*"ping"\s*\}\s*$/
 const BEGINS_OBJECT = /^\s*\{/
 

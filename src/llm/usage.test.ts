@@ -66,6 +66,9 @@ describe('usage that a provider tells', () => {
     expect(counted(split, { ...plain, cache_read_input_tokens: 0 })).toMatchObject({ input: 50_010, cachedInput: 50_000 })
     expect(counted(plain, { ...split, cache_read_input_tokens: 40_000 })).toMatchObject({ input: 50_010, cachedInput: 0 })
     expect(counted(split, { ...plain, input_tokens: 50_011, cache_read_input_tokens: 0 })).toMatchObject({ input: 50_011, cachedInput: 0 })
+    expect(counted(split, plain)).toMatchObject({ input: 50_010, cachedInput: 50_000 })
+    expect(counted(split, { prompt_tokens: 50_011 })).toMatchObject({ input: 50_011, cachedInput: 50_000 })
+    expect(counted({ cache_read_input_tokens: 40 }, { input_tokens: 50 })).toMatchObject({ input: 90, cachedInput: 40 })
     expect(counted(split, { input_tokens: 12, output_tokens: 5 })).toMatchObject({ input: 50_012, cachedInput: 50_000 })
     const written = { input_tokens: 10, cache_creation_input_tokens: 20, cache_creation: { ephemeral_1h_input_tokens: 20 } }
     expect(counted(written, { input_tokens: 12, cache_creation_input_tokens: 20, output_tokens: 5 })).toMatchObject({

@@ -177,10 +177,15 @@ function readInput(usage: JsonObject, prompt: number | undefined, tally: Tally):
   tally.writtenTokens = written
 }
 
-/** Adds an event that has only one part of the input, or the first that has the other. */
+/**
+ * Adds an event that has only one part of the input, or the first that has the other. A prompt alone that is as large as all of the input before is the whole
+ * of it, and not what is not cached.
+ */
 function addInput(prompt: number | undefined, cache: CacheUsage | undefined, tally: Tally): void {
-  const before = addTokens(tally.promptTokens ?? 0, tally.besidePrompt)
-  tally.promptTokens = larger(tally.promptTokens, prompt)
+  const known = tally.promptTokens
+  const before = addTokens(known ?? 0, tally.besidePrompt)
+  const isWhole = known !== undefined && prompt !== undefined && cache === undefined && prompt >= before
+  tally.promptTokens = isWhole ? prompt - tally.besidePrompt : larger(known, prompt)
   if (cache !== undefined) {
     tally.cachedTokens = larger(tally.cachedTokens, cache.read)
     tally.writtenTokens = larger(tally.writtenTokens, cache.written)
@@ -282,43 +287,6 @@ export function addTokens(some: number, more: number): number {
 export function estimatedTokens(characters: number): number {
   return Math.ceil(characters / 4)
 }
-
-/** A longer run of characters that base64 has, or a backslash between them, is a picture, sound or a signature, and not text. */
-const MEDIA_CHARACTERS = 1024
-
-/** Estimates the cost of bytes of which nothing else is known by their size, leaving out long base64. */
-export class TextSize {
-  #bytes = 0
-  /** Length of the run of such characters up to the last byte. */
-  #run = 0
-
-  push(bytes: Uint8Array, from = 0, to = bytes.length): void {
-    let run = this.#run
-    for (let at = from; at < to; at++) {
-      if (IN_BASE64[bytes[at]!] === 1) run++
-      else {
-        this.#bytes += run < MEDIA_CHARACTERS ? run + 1 : 1
-        run = 0
-      }
-    }
-    this.#run = run
-  }
-
-  add({ bytes }: TextSize): void {
-    this.#bytes += bytes
-  }
-
-  get bytes(): number {
-    return this.#bytes + (this.#run < MEDIA_CHARACTERS ? this.#run : 0)
-  }
-
-  get tokens(): number {
-    return estimatedTokens(this.bytes)
-  }
-}
-
-/** Some writers escape the slashes of base64 and break its lines, so that backslashes are among its characters. */
-const IN_BASE64 = Uint8Array.from({ length: 256 }, (_, byte) => (/[A-Za-z0-9+/=_\\-]/.test(String.fromCharCode(byte)) ? 1 : 0))
 
 /** How much each kind of token counts in a token budget, in hundredths. Every token is of exactly one kind. */
 export interface TokenWeights {

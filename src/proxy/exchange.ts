@@ -283,7 +283,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
       this.#parts.onBroken(downstream, error)
     }
     downstream.trace?.noteGone()
-    downstream.trace?.end()
+    // What was sent may still be decoded.
+    if (llm?.settlement.isSettled === false) downstream.trace?.endWhenSettled()
+    else downstream.trace?.end()
   }
 
   /** The key of the request was revoked. The backend may have worked for it, as for a client that leaves. */

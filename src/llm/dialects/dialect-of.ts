@@ -45,13 +45,19 @@ export class StreamDialects {
   #hasText = false
   /** The API by which the stream is closed: that of the latest text, or of the latest event if there was no text yet. */
   current: Dialect | undefined
+  /** Whether the last event is one of an API's own. New ones of Responses are: what they repeat of the response is no new text. */
+  isOwn = false
 
   /** Returns the API that an event belongs to; an event that could belong to any belongs to the one before it. */
   of(event: JsonObject): Dialect | undefined {
     const name = this.#name
+    this.isOwn = true
     if (name !== undefined && DIALECTS[name].isOwn(event)) return this.current
     const own = NAMES.find((each) => each !== name && DIALECTS[each].isOwn(event))
-    if (own === undefined) return this.current
+    if (own === undefined) {
+      this.isOwn = name === 'responses'
+      return this.current
+    }
     let dialect = this.#opened.get(own)
     if (dialect === undefined) {
       dialect = DIALECTS[own].open()

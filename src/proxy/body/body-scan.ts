@@ -90,8 +90,27 @@ export class BodyScan implements WorkInSteps {
     this.#finishIfRead()
   }
 
-  /** Reads all waiting bytes at once. Without a coding, these are all that were written. */
-  readWaiting(): void {
+  /** Reads what was written of a body that breaks off. Calls back when that is read, at once if it needs no decoding; never if `end` was called before that. */
+  readRest(onRead: () => void): void {
+    const decoder = this.#decoder
+    if (decoder === undefined || this.#outcome !== undefined || this.#isComplete) {
+      this.#readWaiting()
+      return onRead()
+    }
+    if (decoder.writableEnded) return
+    this.#onEnd = () => onRead()
+    // An empty chunk is decoded behind all others.
+    decoder.write(NOTHING, () => {
+      if (this.#outcome !== undefined) return
+      this.#guard(() => {
+        while (decoder.read() !== null);
+        this.#readWaiting()
+        this.#stop('damaged')
+      })
+    })
+  }
+
+  #readWaiting(): void {
     while (this.step());
   }
 
@@ -174,7 +193,10 @@ export class BodyScan implements WorkInSteps {
         this.#finishIfRead()
       })
     })
-    decoder.on('error', () => this.#guard(() => this.#stop('damaged')))
+    decoder.on('error', () => {
+      this.#readWaiting()
+      this.#guard(() => this.#stop('damaged'))
+    })
     return decoder
   }
 
@@ -217,6 +239,7 @@ export class BodyScan implements WorkInSteps {
 
 /** Even the slowest input, nothing but brackets, takes only a few tenths of a millisecond per step. */
 const STEP_BYTES = 16 * 1024
+const NOTHING = Buffer.alloc(0)
 
 export type Coding = 'identity' | 'gzip' | 'deflate' | 'br'
 

@@ -3,8 +3,9 @@ import { headerValue } from '../../http1/header-fields.ts'
 import { PredictionReader } from '../../llm/dialects/predictions.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import { LlmResponseReader } from '../../llm/llm-response.ts'
-import { countTokens, estimatedCounts, estimatedTokens, hasUsage, type Tally, type TallyReader, TextSize } from '../../llm/usage.ts'
+import { countTokens, estimatedCounts, estimatedTokens, hasUsage, type Tally, type TallyReader } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
+import { TextSize } from '../../text/text-size.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { BodyScan, type Coding, codingOf, type ScanOutcome } from '../body/body-scan.ts'
@@ -93,7 +94,7 @@ export class WholeResponse implements LlmResponse {
   read(chunk: Buffer): void {
     this.#flow.deliver(chunk)
     this.#size += chunk.length
-    if (this.#coding === undefined) return this.#text.push(chunk)
+    if (this.#coding === undefined) return
     this.#scan ??= this.#newScan(this.#coding)
     if (!this.#scan.write(chunk)) this.#flow.pauseBackend()
   }
@@ -113,29 +114,45 @@ export class WholeResponse implements LlmResponse {
   /** A client that leaves one byte before the end has seen the text, and pays for it. */
   clientGone(): void {
     const { settlement, request, isLookup } = this.#parts
-    const tally = this.#breakOff()
-    if (isLookup) return settlement.giveBack('client_gone')
-    // The backend has begun to respond, so there is something to pay for.
-    if (tally === undefined || (isEmpty(tally) && asksForTokens(request))) return settlement.keepReservation('client_gone', this.#bySize())
-    settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
+    this.#breakOff((tally) => {
+      if (isLookup) return settlement.giveBack('client_gone')
+      // The backend has begun to respond, so there is something to pay for.
+      if (tally === undefined) return settlement.keepReservation('client_gone', this.#byCodedSize())
+      if (isEmpty(tally) && asksForTokens(request)) return settlement.keepReservation('client_gone', this.#bySize())
+      settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
+    })
   }
 
   backendFailed(): void {
     const { settlement, request, isLookup } = this.#parts
-    const tally = this.#breakOff()
-    const isError = this.#status >= 400 && (tally === undefined || !hasUsage(tally))
-    if (isLookup || isError) return settlement.giveBack('backend_failed')
-    if (tally === undefined) return settlement.keepReservation('backend_failed', this.#bySize())
-    if (isEmpty(tally)) return settlement.settleUnfinished()
-    const estimate = tally.completionTokens === undefined ? 'fair' : undefined
-    settlement.settle('backend_failed', countTokens(tally, request.promptTokens), estimate)
+    this.#breakOff((tally) => {
+      const isError = this.#status >= 400 && (tally === undefined || !hasUsage(tally))
+      if (isLookup || isError) return settlement.giveBack('backend_failed')
+      if (tally === undefined) return settlement.keepReservation('backend_failed', this.#byCodedSize())
+      if (isEmpty(tally)) return this.#settlePassed()
+      const estimate = tally.completionTokens === undefined ? 'fair' : undefined
+      settlement.settle('backend_failed', countTokens(tally, request.promptTokens), estimate)
+    })
   }
 
-  /** Returns what the response had shown when it broke off; undefined if that cannot be read. */
-  #breakOff(): Tally | undefined {
-    this.#scan?.readWaiting()
-    this.#scan?.drop()
-    return this.#size === 0 || this.#coding === 'identity' ? this.#reader.breakOff() : undefined
+  /** Settles what was not understood and will not be complete: all that has passed is known, so that it is charged and not what was reserved. */
+  #settlePassed(): void {
+    const { settlement, request } = this.#parts
+    if (this.#text.bytes === 0 || !asksForTokens(request)) return settlement.settleUnfinished()
+    const passed = this.#bySize()
+    if (passed !== undefined) settlement.settle('backend_failed', passed.tokens, 'fair')
+    else if (request.isEmbedding === true) settlement.settle('backend_failed', estimatedCounts(request.promptTokens, 0), 'fair')
+    else settlement.keepReservation('backend_failed')
+  }
+
+  /** Reports what the response had shown when it broke off; undefined if that cannot be read. What is being decoded is read first. */
+  #breakOff(settle: (tally: Tally | undefined) => void): void {
+    const onRead = (): void => {
+      this.#scan?.drop()
+      settle(this.#size === 0 || this.#coding !== undefined ? this.#reader.breakOff() : undefined)
+    }
+    if (this.#scan === undefined) onRead()
+    else this.#scan.readRest(onRead)
   }
 
   pause(): void {}
@@ -181,22 +198,28 @@ export class WholeResponse implements LlmResponse {
   /** The bytes do not decode. The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */
   #settleUnread(): void {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
-    else this.#parts.settlement.keepReservation('done', this.#bySize())
+    else this.#parts.settlement.keepReservation('done', this.#byCodedSize())
   }
 
   /** What has passed by its size; undefined if it is no text, as the numbers of an embedding are none. */
-  #bySize(): PassedSize | undefined {
+  #bySize(bytes = this.#text.bytes): PassedSize | undefined {
     const { request } = this.#parts
-    if (this.#isMedia || request.isEmbedding === true) return undefined
-    return { tokens: estimatedCounts(request.promptTokens, this.#text.tokens), isStreamed: false }
+    if (this.#isMedia || request.isEmbedding === true || this.#text.isBinary) return undefined
+    return { tokens: estimatedCounts(request.promptTokens, estimatedTokens(bytes)), isStreamed: false }
+  }
+
+  /** The same if not all of it could be decoded. */
+  #byCodedSize(): PassedSize | undefined {
+    return this.#bySize(Math.max(this.#text.bytes, this.#size))
   }
 }
 
 /** A larger response has something beside its error. */
 const MAX_ERROR_BYTES = 64 * 1024
 
-/** Types whose bytes are no text, or text in a frame that is many times as large. */
-const MEDIA = /^(?:audio|image|video)\/|^application\/(?:octet-stream|pdf|zip|vnd\.amazon\.eventstream)\b/i
+/** Types whose bytes are no text of a model, or text in a frame that is many times as large. */
+const MEDIA =
+  /^(?:audio|image|video|font)\/|^text\/(?:html|css|javascript)\b|^application\/(?:octet-stream|pdf|zip|xhtml\+xml|vnd\.amazon\.eventstream)\b/i
 
 function isEmpty(tally: Tally): boolean {
   return tally.characters === 0 && !hasUsage(tally)

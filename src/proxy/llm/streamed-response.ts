@@ -3,7 +3,7 @@ import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens } from '../../llm/llm-request.ts'
 import { StreamFilter } from '../../llm/stream-filter.ts'
 import type { StreamExcess } from '../../llm/stream-rules.ts'
-import { estimatedCounts, TextSize } from '../../llm/usage.ts'
+import { estimatedCounts, estimatedTokens } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
@@ -36,7 +36,9 @@ export class StreamedResponse implements LlmResponse {
   #loggedWouldCuts = 0
   #hasBytes = false
   /** The size of a stream in a coding that cannot be decoded; undefined if no rule counts it. */
-  readonly #text: TextSize | undefined
+  #codedBytes: number | undefined
+  /** Runs out if the provider's count does not follow the end of the stream, whose connection may stay open. */
+  #countTimer: NodeJS.Timeout | undefined
   /** The stream is counted among the open ones. */
   #isOpen = true
 
@@ -63,9 +65,9 @@ export class StreamedResponse implements LlmResponse {
       const stopsAtEnd = this.isFiltered
       this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter, stopsAtEnd })
       const filter = this.#filter
-      settlement.seen = () => filter.counts
+      settlement.seen = () => filter.charged
     } else {
-      if (isCounted) this.#text = new TextSize()
+      if (isCounted) this.#codedBytes = 0
       if (head.status < 400) settlement.reserveAll()
     }
     this.#coding = isRead ? coding : undefined
@@ -80,7 +82,7 @@ export class StreamedResponse implements LlmResponse {
   read(chunk: Buffer): void {
     this.#hasBytes = true
     if (!this.isFiltered) this.#flow.deliver(chunk)
-    this.#text?.push(chunk)
+    if (this.#codedBytes !== undefined) this.#codedBytes += chunk.length
     if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
     this.#decoder ??= this.#newDecoder(this.#coding)
     // Some codings mark their own end; bytes after it are ignored. The chunk is copied because a decoder keeps what is written to it for a while.
@@ -276,9 +278,11 @@ export class StreamedResponse implements LlmResponse {
       this.#settle(() => {
         this.#parts.metrics.countTruncation(cut.rule, cut.cause)
         this.#log('truncated', cut, 'stream truncated')
-        this.#parts.settlement.settleStream('truncated', filter.counts, this.#estimateOf(filter))
+        this.#parts.settlement.settleStream('truncated', filter.charged, this.#estimateOf(filter))
       })
-    } else if (filter.hasEnded && !this.#awaitsCount(filter)) this.#settleDone(filter)
+    } else if (!filter.hasEnded) return
+    else if (!this.#awaitsCount(filter)) this.#settleDone(filter)
+    else this.#countTimer ??= setTimeout(() => this.#guard(() => this.#settleDone(filter)), COUNT_WAIT_MS)
   }
 
   /** Some servers send the count that a client asked for behind the end of the stream. */
@@ -295,7 +299,7 @@ export class StreamedResponse implements LlmResponse {
       if (isLookup) settlement.giveBack(end)
       else if (filter === undefined) settlement.keepReservation(end, this.#bySize())
       else if (filter.isOpaque && asksForTokens(request)) settlement.keepReservation(end, this.#bySize(filter))
-      else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
+      else settlement.settleStream(end, filter.charged, this.#estimateOf(filter))
     })
   }
 
@@ -315,7 +319,7 @@ export class StreamedResponse implements LlmResponse {
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
       if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(this.#bySize(filter), !filter.isOpaque)
-      settlement.settleStream('done', counts, this.#estimateOf(filter))
+      settlement.settleStream('done', filter.charged, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.input)
       metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.output)
@@ -329,10 +333,9 @@ export class StreamedResponse implements LlmResponse {
 
   /** What has passed by its size, of which nothing more is known. */
   #bySize(filter?: StreamFilter<PlanRule>): PassedSize | undefined {
-    if (filter?.isOpaque) return { tokens: filter.countsBySize, isStreamed: true }
-    if (filter !== undefined) return { tokens: filter.counts, isStreamed: true }
-    if (this.#text === undefined) return undefined
-    return { tokens: estimatedCounts(this.#parts.request.promptTokens, this.#text.tokens), isStreamed: true }
+    if (filter !== undefined) return { tokens: filter.charged, isStreamed: true }
+    if (this.#codedBytes === undefined) return undefined
+    return { tokens: estimatedCounts(this.#parts.request.promptTokens, estimatedTokens(this.#codedBytes)), isStreamed: true }
   }
 
   /** A stream can end in several ways, and only the first end counts. */
@@ -340,6 +343,7 @@ export class StreamedResponse implements LlmResponse {
     if (this.#parts.settlement.isSettled) return
     if (this.#isOpen) this.#parts.metrics.openStreams.count--
     this.#isOpen = false
+    clearTimeout(this.#countTimer)
     settle()
   }
 
@@ -354,6 +358,9 @@ export class StreamedResponse implements LlmResponse {
     this.#parts.logger.info({ event, policy: policy.id, rule: name, cause, ...bound }, message)
   }
 }
+
+/** The servers that send their count behind the end of a stream send it at once. */
+const COUNT_WAIT_MS = 1000
 
 /** Chooses how a response that costs tokens is read: event by event, or as a whole. */
 export function newLlmResponse(head: ResponseHead, hasBody: boolean, parts: LlmResponseParts, flow: ResponseFlow): LlmResponse {

@@ -1,9 +1,10 @@
-import { gzipSync } from 'node:zlib'
+import { gzipSync, constants as zlib } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { both, CHAT, EMBEDDINGS, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, sse } from '../../support/llm/llm-streams.ts'
 import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { until } from '../../support/until.ts'
 
 const GEMINI = '/v1beta/models/gemini-2.5-flash-image:streamGenerateContent?alt=sse'
 const USAGE = { prompt_tokens: 20, completion_tokens: 800, total_tokens: 820 }
@@ -96,11 +97,24 @@ describe('a response of which nothing is known costs its size, if that is more t
     expect(await spentOn({ response, body: { ...CHAT_BODY, max_tokens: 1000 } })).toBe(HELLO_TOKENS + 1000)
   })
 
-  test('unless it is no text, or nothing was generated', async () => {
-    const binary = Buffer.from(IMAGE, 'base64')
-    expect(await spentOn({ response: binary, fields: { 'Content-Type': 'audio/mpeg' } })).toBe(HELLO_TOKENS + 10)
-    const embedding = JSON.stringify({ data: [{ embedding: Array(3000).fill(0.123456789) }] })
-    expect(await spentOn({ path: '/v1/embeddings', body: { input: 'hello there!' }, response: embedding })).toBe(HELLO_TOKENS)
+  test.each<[string, Case]>([
+    ['sound', { response: Buffer.from(IMAGE, 'base64'), fields: { 'Content-Type': 'audio/mpeg' } }],
+    ['bytes of another type', { response: Buffer.from(IMAGE, 'base64'), fields: { 'Content-Type': 'application/x-voice' } }],
+    ['the page of a gateway', { response: `<html>${PROSE}</html>`, fields: { 'Content-Type': 'text/html; charset=utf-8' } }],
+    ['vectors', { response: JSON.stringify({ vectors: [Array(3000).fill(0.123456789)] }) }],
+  ])('unless it is no text of a model: %s', async (_, each) => {
+    expect(await spentOn(each)).toBe(HELLO_TOKENS + 10)
+  })
+
+  const vector = Array(3000).fill(0.123456789)
+  test.each([
+    ['/v1/embeddings', { input: 'hello there!' }, { data: [{ embedding: vector }] }, HELLO_TOKENS],
+    ['/api/embed', { input: 'hello there!' }, { model: 'e', embeddings: [vector], prompt_eval_count: 3 }, HELLO_TOKENS],
+    ['/embed', { inputs: 'hello' }, [vector], 5],
+    ['/v2/embed', { texts: ['hello'] }, { embeddings: { int8: [vector.map((_, i) => (i % 256) - 128)] } }, 5],
+    ['/model/amazon.titan-embed-text-v2:0/invoke', { inputText: 'hello' }, { embedding: vector, inputTextTokenCount: 1 }, 6],
+  ])('or nothing was generated: %s', async (path, body, response, tokens) => {
+    expect(await spentOn({ path, body, response: JSON.stringify(response) })).toBe(tokens)
   })
 
   test('of money, too', async () => {
@@ -290,6 +304,58 @@ describe('a stream that has only kept the connection open costs what an empty on
     await client.untilClosed()
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 10))
   })
+})
+
+describe('a whole response that breaks off costs what has passed, whatever was reserved', () => {
+  const flushed = (text: string) => gzipSync(text, { finishFlush: zlib.Z_SYNC_FLUSH })
+  const message = JSON.stringify({ choices: [{ message: { content: PROSE } }] }).slice(0, -3)
+  const GZIP = { 'Content-Encoding': 'gzip' }
+  const text = HELLO_TOKENS + PROSE.length / 4
+  test.each<[string, string | Buffer, object, number]>([
+    ['nothing but the head of its compression', flushed(PROSE).subarray(0, 12), GZIP, 0],
+    ['white space', '\n\n  \n', {}, 0],
+    ['an API that is not known', `{"answer":"${PROSE}`, {}, bySize(`{"answer":"${PROSE}`)],
+    ['the same, compressed', flushed(`{"answer":"${PROSE}`), GZIP, bySize(`{"answer":"${PROSE}`)],
+    ['text, compressed', flushed(message), GZIP, text],
+    ['usage, compressed', flushed(`{"choices":[],"usage":${JSON.stringify(USAGE)},`), GZIP, TRUTH],
+  ])('%s', async (_, bytes, fields, tokens) => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin({ 'Content-Type': 'application/json', ...fields })
+      await call.write(bytes)
+    })
+    const proxy = await llmProxy(backend, { minuteTokens: 400_000, dayTokens: 200_000 })
+    const broken = proxy.open(CHAT, { messages: HELLO, max_tokens: 64_000 })
+    await until(() => broken.bytes.length === bytes.length)
+    backend.calls[0]!.reset()
+    await broken.untilClosed()
+    await expect.poll(() => proxy.spent()).toEqual(both(tokens))
+  })
+
+  test('and the text that a client has received when it leaves, compressed or not', async () => {
+    for (const [bytes, fields] of [[Buffer.from(message), {}] as const, [flushed(message), GZIP] as const]) {
+      const backend = await scriptedLlm(async (call) => {
+        call.begin({ 'Content-Type': 'application/json', ...fields })
+        await call.write(bytes)
+      })
+      const proxy = await llmProxy(backend, { minuteTokens: 400_000, dayTokens: 200_000 })
+      const left = proxy.open(CHAT, { messages: HELLO, max_tokens: 64_000 })
+      await until(() => left.bytes.length === bytes.length)
+      left.abort()
+      await expect.poll(() => proxy.spent()).toEqual(both(text))
+    }
+  })
+})
+
+test('a stream that has said its end waits for no count that does not come, though its connection stays open', async () => {
+  const backend = await scriptedLlm(async (call) => {
+    call.begin()
+    await call.write(chatChunk({ content: 'x'.repeat(40) }, 'stop') + sse('[DONE]'))
+  })
+  const proxy = await llmProxy(backend)
+  const client = proxy.open(CHAT, { ...CHAT_BODY, max_tokens: 500, stream: true, stream_options: { include_usage: true } })
+  await client.untilText('[DONE]')
+  await expect.poll(() => proxy.held()).toEqual(both(HELLO_TOKENS + 10))
+  expect(client.outcome).toBe('open')
 })
 
 test('an embedding that does not arrive whole costs its prompt', async () => {

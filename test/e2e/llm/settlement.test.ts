@@ -135,7 +135,7 @@ describe('a backend that fails', () => {
       await client.untilClosed()
       return (await proxy.spent()).day - before
     }
-    expect(await broken('{"id":"x",')).toBe(0)
+    expect(await broken('{"id":"x",')).toBe(HELLO_TOKENS + 3)
     expect(await broken('{"choices":[{"message":{"content":"abcdefgh')).toBe(HELLO_TOKENS + 2)
     expect(await broken('{"usage":{"prompt_tokens":70,"completion_tokens":7},"choices":[{')).toBe(77)
   })
