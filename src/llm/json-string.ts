@@ -102,6 +102,16 @@ export class JsonString {
     return String.fromCharCode(...this.#captured.slice(0, Math.min(this.#length, CAPTURED_UNITS)))
   }
 
+  /** Returns a number that equal texts have in common. */
+  hash(): number {
+    const run = this.#run
+    const count = Math.min(this.#length, CAPTURED_UNITS)
+    let hash = count
+    if (run === undefined) for (let i = 0; i < count; i++) hash = (Math.imul(hash, 31) + this.#captured[i]!) | 0
+    else for (let i = this.#runFrom; i < this.#runFrom + count; i++) hash = (Math.imul(hash, 31) + run[i]!) | 0
+    return hash >>> 0
+  }
+
   numberValue(): number {
     let value = 0
     for (let i = 0; i < this.#length; i++) {
@@ -227,7 +237,9 @@ export class JsonString {
 
 /** Returns the UTF-16 units of a name or word, to compare strings with. */
 export function unitsOf(text: string): Uint16Array {
-  return Uint16Array.from(text, (letter) => letter.charCodeAt(0))
+  const units = new Uint16Array(text.length)
+  for (let i = 0; i < text.length; i++) units[i] = text.charCodeAt(i)
+  return units
 }
 
 const REPLACEMENT = 0xfffd

@@ -36,8 +36,12 @@ describe('a request refers to a prompt elsewhere with', () => {
     ['an item whose type is null', item({ id: 'msg_1', type: null })],
     ['an item whose type is wrong', item({ id: 'msg_1', type: 5, content: null })],
     ['a single item', { input: { id: 'msg_1' } }],
+    ['an earlier picture', item({ type: 'image_generation_call', id: 'ig_1', status: 'completed' })],
     ['a file', part({ type: 'file', file: { file_id: 'file_1' } })],
     ['the id of a file in it', part({ type: 'file', file: { id: 'file_1' } })],
+    ['a list of files', { messages: [], files: [{ type: 'file', id: 'file_1' }] }],
+    ['the container of a shell', tool({ type: 'shell', environment: { type: 'container_reference', container_id: 'c' } })],
+    ['a name that is escaped', '{"messages":[{"file\\u005fid":"file_1"}]}'],
     ['a document that is not read', part({ type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } })],
     ['a file in another case', part({ type: 'file', FILE_ID: 'file_1' })],
     ['a file in camel case', part({ type: 'file', fileId: 'file_1' })],
@@ -219,7 +223,7 @@ describe('a request does not refer to one with', () => {
                 content: {
                   type: 'web_fetch_result',
                   url: 'https://example.org',
-                  content: { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'see https://example.org' } },
+                  content: { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'https://example.org is a page' } },
                 },
               },
               {

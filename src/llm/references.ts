@@ -1,5 +1,5 @@
 import type { JsonEvents } from './json-scanner.ts'
-import type { JsonString } from './json-string.ts'
+import { type JsonString, unitsOf } from './json-string.ts'
 
 /** What a member's name says about its value. */
 const OTHER = 0
@@ -17,8 +17,9 @@ const HOLDER = 6
 const INPUT = 7
 const TYPE = 8
 const ROLE = 9
+const STATUS = 10
 /** Nothing in it is read for the model: notes, schemas, arguments of calls, what an earlier response has cited. */
-const INERT = 10
+const INERT = 11
 
 const PROMPTS = [
   'previousresponseid',
@@ -34,15 +35,16 @@ const NAMED: readonly (readonly [kind: number, names: readonly string[]])[] = [
   [PROMPT, PROMPTS],
   [CONTENT, ['filedata']],
   [MEDIA, ['image', 'images', 'video', 'media', 'data']],
-  [HOLDER, ['prompt', 'audio', 'file']],
+  [HOLDER, ['prompt', 'audio', 'file', 'files', 'attachments']],
   [INPUT, ['input']],
   [TYPE, ['type']],
   [ROLE, ['role']],
+  [STATUS, ['status']],
   [ID, ['id']],
   [INERT, ['parameters', 'properties', 'args', 'arguments', 'response', 'inputexamples', 'headers', 'labels', 'diagnostics', 'caller']],
   [INERT, ['annotations', 'citations', 'action', 'results', 'outputs', 'sources', 'logprobs', 'statechanges', 'tabs']],
   // Ids of calls, callers, models and the like.
-  [OTHER, ['callid', 'toolcallid', 'tooluseid', 'toolid', 'callerid', 'itemid', 'approvalrequestid', 'containerid', 'customid', 'tabid']],
+  [OTHER, ['callid', 'toolcallid', 'tooluseid', 'toolid', 'callerid', 'itemid', 'approvalrequestid', 'customid', 'tabid']],
   [OTHER, ['userid', 'userprofileid', 'enduserid', 'sessionid', 'requestid', 'traceid', 'spanid', 'deviceid', 'clientid', 'eventid']],
   [OTHER, ['organizationid', 'projectid', 'workspaceid', 'spaceid', 'tenantid', 'accountid', 'modelid', 'adapterid', 'voiceid']],
   [OTHER, ['webhookurl', 'callbackurl', 'redirecturi', 'siteurl', 'outputuri', 'outputgcsuri', 'storageuri']],
@@ -53,16 +55,21 @@ const URL_END = /ur[li]s?$/
 /** `file_id` and `fileId`, but not `valid`. */
 const ID_END = /(?:^|[^A-Za-z])[Ii][Dd][Ss]?$|I[Dd][Ss]?$/
 
-/** Names that were looked up are remembered up to this number: most requests have the same ones. */
-const MAX_REMEMBERED = 1000
-const REMEMBERED = new Map<string, number>()
+/** Names that were read last, each in the slot of its hash: most requests have the same few. */
+const SLOTS = 1024
+const READ = new Array<ReadName | undefined>(SLOTS).fill(undefined)
+
+interface ReadName {
+  readonly units: Uint16Array
+  readonly kind: number
+}
 
 /** An `input` deeper than that of a request, or of an object that is merged with it, belongs to a call. */
 const MAX_INPUT_DEPTH = 2
 /** What a tool has found names its source, which nobody fetches again. */
 const FOUND_TYPE = /_(?:result|output|call)$/
 const ITEM_REFERENCE = 'item_reference'
-const LINK = /^\s*[a-z][a-z\d+.-]{0,9}:\/\//i
+const LINK = /^\s*[a-z][a-z\d+.-]{0,9}:\/\/\S+\s*$/i
 
 /** What was found in an object, in bits. */
 const HAS_REFERENCE = 1
@@ -70,6 +77,7 @@ const HAS_ID = 2
 const IS_FOUND = 4
 const HAS_TYPE = 8
 const HAS_ROLE = 16
+const HAS_MORE = 32
 
 /**
  * Finds out whether a request refers to a prompt, or a part of one, that lies elsewhere: an earlier response, a file, a cache, a document by its URL. No list of
@@ -96,8 +104,9 @@ export class References implements JsonEvents {
   name(name: JsonString, end: number): void {
     this.#sizes.name(name, end)
     if (this.#inertDepth > 0) return
-    const kind = kindOf(name.text())
+    const kind = kindOf(name)
     this.#next = kind === INPUT && this.#kinds.length > MAX_INPUT_DEPTH ? INERT : kind
+    if (kind !== ID && kind !== TYPE && kind !== ROLE && kind !== STATUS) this.#note(HAS_MORE)
   }
 
   string(string: JsonString, isWhole: boolean): void {
@@ -105,7 +114,7 @@ export class References implements JsonEvents {
     if (this.#inertDepth > 0 || this.#kinds.length === 0) return
     switch (this.#kind()) {
       case REFERENCE:
-        if (isReference(string)) this.#note(HAS_REFERENCE)
+        if (!this.#has(HAS_REFERENCE) && isReference(string)) this.#note(HAS_REFERENCE)
         break
       case PROMPT:
         if (string.length > 0) this.hasPrompt = true
@@ -114,7 +123,7 @@ export class References implements JsonEvents {
         if (string.length > 0) this.hasParts = true
         break
       case MEDIA:
-        if (LINK.test(string.beginning())) this.hasParts = true
+        if (!this.hasParts && LINK.test(string.beginning())) this.hasParts = true
         break
       case ID:
         if (string.length > 0) this.#note(HAS_ID)
@@ -160,9 +169,7 @@ export class References implements JsonEvents {
     if ((found & HAS_REFERENCE) !== 0 && (found & (IS_FOUND | HAS_TYPE)) !== IS_FOUND) this.hasParts = true
     if ((found & HAS_ID) === 0) return
     if (kind === PROMPT) this.hasPrompt = true
-    // An item with an id alone is one of an earlier response.
-    else if (kind === HOLDER || kind === REFERENCE || (kind === INPUT && (found & (IS_FOUND | HAS_TYPE | HAS_ROLE)) === 0))
-      this.hasParts = true
+    else if (kind === HOLDER || kind === REFERENCE || (kind === INPUT && isEarlier(found))) this.hasParts = true
   }
 
   /** What the name of the current value says: that of a list is the name of all that is in it. */
@@ -171,8 +178,13 @@ export class References implements JsonEvents {
     return top < 0 || this.#objects[top] === top ? this.#next : this.#kinds[top]!
   }
 
+  /** Whether that was found in the innermost object. */
+  #has(bit: number): boolean {
+    return (this.#found[this.#objects[this.#objects.length - 1]!]! & bit) !== 0
+  }
+
   #note(bit: number): void {
-    this.#found[this.#objects.at(-1)!]! |= bit
+    this.#found[this.#objects[this.#objects.length - 1]!]! |= bit
   }
 
   #noteType(type: string | undefined): void {
@@ -181,20 +193,26 @@ export class References implements JsonEvents {
   }
 }
 
-function kindOf(name: string | undefined): number {
-  if (name === undefined) return OTHER
-  const known = REMEMBERED.get(name)
-  if (known !== undefined) return known
-  if (REMEMBERED.size >= MAX_REMEMBERED) REMEMBERED.clear()
-  const kind = readName(name)
-  REMEMBERED.set(name, kind)
+/** Whether an item that has an id is one of an earlier response: it says neither what it is nor who says it, or nothing but that. */
+function isEarlier(found: number): boolean {
+  return (found & (IS_FOUND | HAS_TYPE | HAS_ROLE)) === 0 || (found & HAS_MORE) === 0
+}
+
+function kindOf(name: JsonString): number {
+  const slot = name.hash() % SLOTS
+  const read = READ[slot]
+  if (read !== undefined && name.equals(read.units)) return read.kind
+  const text = name.text()
+  if (text === undefined) return OTHER
+  const kind = readName(text)
+  READ[slot] = { units: unitsOf(text), kind }
   return kind
 }
 
 /** Reads a name in any case, because Go's reader does, too, and in any way of joining words. */
 function readName(name: string): number {
-  const folded = name.replace(/ſ/g, 's')
-  const plain = folded.replace(/[^A-Za-z\d]/g, '').toLowerCase()
+  const folded = name.includes('ſ') ? name.replaceAll('ſ', 's') : name
+  const plain = folded.replace(/[^A-Za-z\d]+/g, '').toLowerCase()
   const kind = KINDS.get(plain)
   if (kind !== undefined) return kind
   if (INERT_END.test(plain)) return INERT

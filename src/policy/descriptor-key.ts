@@ -124,7 +124,7 @@ export function isInBody({ kind }: DescriptorKey): boolean {
 
 /** Whether the key's value, if the head of a WebSocket lacks it, may be in a message or a subprotocol: the model, and the keys of providers. */
 export function mayComeInSocket({ kind, text }: DescriptorKey): boolean {
-  return kind === 'model' || kind === 'bearer' || kind === 'key' || kind === 'jwt' || text === 'header:authorization' || isProviderKey(text)
+  return kind === 'model' || kind === 'bearer' || kind === 'key' || text === 'header:authorization' || isProviderKey(text)
 }
 
 function isText(name: string): boolean {
