@@ -101,6 +101,8 @@ describe('a request does not refer to one with', () => {
         client_metadata: { installation_id: 'i' },
         diagnostics: { previous_message_id: 'msg_1' },
         session_id: 's',
+        litellm_trace_id: 't',
+        clientRequestId: 'r',
         request_id: 'r',
       },
     ],

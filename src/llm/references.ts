@@ -43,14 +43,14 @@ const NAMED: readonly (readonly [kind: number, names: readonly string[]])[] = [
   [ID, ['id']],
   [INERT, ['parameters', 'properties', 'args', 'arguments', 'response', 'inputexamples', 'headers', 'labels', 'diagnostics', 'caller']],
   [INERT, ['annotations', 'citations', 'action', 'results', 'outputs', 'sources', 'logprobs', 'statechanges', 'tabs']],
-  // Ids of calls, callers, models and the like.
-  [OTHER, ['callid', 'toolcallid', 'tooluseid', 'toolid', 'callerid', 'itemid', 'approvalrequestid', 'customid', 'tabid']],
-  [OTHER, ['userid', 'userprofileid', 'enduserid', 'sessionid', 'requestid', 'traceid', 'spanid', 'deviceid', 'clientid', 'eventid']],
-  [OTHER, ['organizationid', 'projectid', 'workspaceid', 'spaceid', 'tenantid', 'accountid', 'modelid', 'adapterid', 'voiceid']],
-  [OTHER, ['webhookurl', 'callbackurl', 'redirecturi', 'siteurl', 'outputuri', 'outputgcsuri', 'storageuri']],
+  [OTHER, ['toolid', 'itemid', 'customid', 'tabid', 'eventid', 'userprofileid', 'modelid', 'adapterid', 'voiceid']],
+  [OTHER, ['organizationid', 'projectid', 'workspaceid', 'spaceid', 'webhookurl', 'callbackurl', 'redirecturi', 'siteurl']],
+  [OTHER, ['outputuri', 'outputgcsuri', 'storageuri']],
 ]
 const KINDS: ReadonlyMap<string, number> = new Map(NAMED.flatMap(([kind, names]) => names.map((name) => [name, kind])))
 const INERT_END = /(?:metadata|schema|safetychecks)$/
+/** Ids of calls, of who calls, and of what is logged of it. */
+const OTHER_END = /(?:call|caller|tooluse|request|user|session|trace|span|device|client|tenant|account)ids?$/
 const URL_END = /ur[li]s?$/
 /** `file_id` and `fileId`, but not `valid`. */
 const ID_END = /(?:^|[^A-Za-z])[Ii][Dd][Ss]?$|I[Dd][Ss]?$/
@@ -216,6 +216,7 @@ function readName(name: string): number {
   const kind = KINDS.get(plain)
   if (kind !== undefined) return kind
   if (INERT_END.test(plain)) return INERT
+  if (OTHER_END.test(plain)) return OTHER
   return URL_END.test(plain) || ID_END.test(folded) ? REFERENCE : OTHER
 }
 
