@@ -50,6 +50,18 @@ test('newcomers of one address do not cut one another, and who finds no slot is 
   expect(crowd.filter(({ isClosed }) => isClosed)).toHaveLength(1)
 })
 
+test('a client that is refused, and sends on, is not read for long', async () => {
+  const { port, handled } = await listening('main', 1)
+  await opened(1, () => [port, CROWD, WAIT])
+  await until(() => handled() === 1)
+  const client = begun(port, NEWCOMER, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n')
+  let sent = 0
+  for (let i = 0; i < 64; i++) client.socket.write(Buffer.alloc(1 << 20), (error) => void (error ? 0 : sent++))
+  await until(() => client.isClosed)
+  // What the system holds for both sides.
+  expect(sent).toBeLessThan(32)
+})
+
 test('a request that is under way keeps its slot', async () => {
   const { port, handled } = await listening('main', 4)
   await opened(4, () => [port, CROWD, WAIT])

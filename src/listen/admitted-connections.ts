@@ -231,6 +231,8 @@ export class AdmittedConnections {
 /** Number of refused connections that are kept open at a time, so that the client surely gets the refusal. Beyond that, the oldest is cut. */
 const MAX_LINGERING = 8
 const LINGER_MS = 1000
+/** What is read of one at most: dropping bodies at the speed at which a flood sends them would take all of the worker's time. */
+const LINGER_BYTES = 64 * 1024
 
 const BODY =
   '{"error":{"message":"The limit on open files allows no more connections.","type":"service_unavailable","code":"too_many_connections"}}'
@@ -257,6 +259,11 @@ class TurnedAway {
     socket.once('close', () => {
       this.#lingering.delete(socket)
       clearTimeout(timer)
+    })
+    let bytes = 0
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > LINGER_BYTES) socket.destroy()
     })
     socket.resume()
   }
