@@ -10,8 +10,13 @@ class Noted {
   readonly places: HandshakePlaces
   readonly #byName = new Map<string, PendingHandshake>()
 
-  constructor(maxRunning: number) {
-    this.places = new HandshakePlaces({ maxRunning, share: 0.6, nowMs: () => this.nowMs })
+  constructor(maxRunning: number, turnsBetween?: number) {
+    this.places = new HandshakePlaces({
+      maxRunning,
+      share: 0.6,
+      ...(turnsBetween !== undefined && { turnsBetween }),
+      nowMs: () => this.nowMs,
+    })
     this.places.costMs = 0
   }
 
@@ -69,7 +74,36 @@ test('it is the turn of addresses, however many handshakes of one wait', () => {
     last = noted.news()[0]?.split(' ')[0] ?? ''
   }
   // Both hosts of the IPv6 network are one address.
-  expect(order.slice(0, -1)).toEqual(['a1', 'b0', '7:1', 'a2', 'b1', '7:2', 'a3'])
+  expect(order.slice(0, -1)).toEqual(['b0', '7:1', 'a1', 'b1', '7:2', 'a2', 'a3'])
+})
+
+test('an address that comes anew does not wait for all those that want more than one', () => {
+  const noted = new Noted(1)
+  noted.enter('a0', ...Array.from({ length: 300 }, (_, i) => `${i % 100}:${i}`))
+  // Each has had one turn; two more of each wait.
+  let last = 'a0'
+  const next = (): string => {
+    noted.news()
+    noted.leave(last)
+    last = noted.news()[0]!.split(' ')[0]!
+    return last
+  }
+  while (!last.startsWith('99:')) next()
+  noted.enter('b0')
+  expect([next(), next()]).toContain('b0')
+})
+
+test('the event loop turns between two handshakes, which goes on in the order of addresses', async () => {
+  const noted = new Noted(1000, 3)
+  noted.enter('a0', 'a1', 'a2', 'a3', 'b0', 'b1')
+  const begun = (): string[] => noted.events.filter((event) => event.endsWith(' begins')).map((event) => event.slice(0, -7))
+  expect(begun()).toEqual(['a0'])
+  for (const isFirstTurn of [true, false]) {
+    await new Promise(setImmediate)
+    expect(begun(), String(isFirstTurn)).toEqual(['a0'])
+  }
+  await until(() => begun().length === 6)
+  expect(begun()).toEqual(['a0', 'b0', 'a1', 'b1', 'a2', 'a3'])
 })
 
 test('an address that has none gets the place that the address with most has had for longest', async () => {
@@ -129,7 +163,7 @@ test('while others wait, one that takes more than a second loses its place, and 
 test('no more wait than is sensible, most of all not of one address', () => {
   const noted = new Noted(0)
   noted.enter(...numbered('a', 5000), 'b0', 'b1')
-  expect(noted.events.filter((event) => event.endsWith('is cut'))).toHaveLength(1000)
+  expect(noted.events.filter((event) => event.endsWith('is cut'))).toHaveLength(999)
   expect(noted.news().slice(-2)).toEqual(['b0 waits', 'b1 waits'])
 })
 

@@ -7,6 +7,8 @@ export interface PlacesOptions {
   readonly maxRunning: number
   /** Part of the worker's time. */
   readonly share: number
+  /** How often the event loop turns between two handshakes. */
+  readonly turnsBetween?: number
   readonly nowMs?: () => number
 }
 
@@ -32,6 +34,15 @@ const PATIENCE_MS = 1000
 const LEAST_PATIENCE_MS = 250
 /** How often it is looked whether a handshake has taken too long. */
 const LOOK_MS = 50
+/**
+ * Node accepts one connection each turn of the event loop. With a handshake in each, a flood would wait in the system's queue, where nobody can tell a
+ * newcomer from it, and which turns newcomers away when it is full; so connections are accepted several times as fast as handshakes begin.
+ */
+const TURNS_BETWEEN = 8
+/** Turns that are long, because open connections are busy, are not waited for. */
+const LONGEST_BETWEEN_MS = 5
+/** Addresses that have more than one wait behind those that have not, but for one handshake of so many. */
+const OTHERS_EVERY = 4
 /** About as many may wait, shared out by address. */
 const MAX_WAITING = 4000
 
@@ -59,25 +70,35 @@ export class HandshakePlaces {
   /** All that run, the oldest first, with the time when each began. */
   readonly #running = new Map<PendingHandshake, number>()
   readonly #runningByAddress = new ByAddress<PendingHandshake>()
-  readonly #waiting = new ByAddress<PendingHandshake>()
+  /** Those that came when their address had no other: with them a newcomer does not wait for a round of all addresses that have more than one. */
+  readonly #first = new ByAddress<PendingHandshake>()
+  readonly #others = new ByAddress<PendingHandshake>()
+  #begun = 0
   readonly #share: TimeShare
   readonly #maxRunning: number
+  readonly #turnsBetween: number
   readonly #nowMs: () => number
+  #isBetween = false
   #timer: NodeJS.Timeout | undefined
   /** What one handshake takes of this thread, about. A connection has one at most, because renegotiation is refused. */
   costMs = 1
 
   /** For clients that need certificates, or not. */
   static forClients(requiresCertificates: boolean): HandshakePlaces {
-    return new HandshakePlaces({ maxRunning: requiresCertificates ? MAX_RUNNING_WITH_CHAINS : MAX_RUNNING, share: SHARE })
+    return new HandshakePlaces({
+      maxRunning: requiresCertificates ? MAX_RUNNING_WITH_CHAINS : MAX_RUNNING,
+      share: SHARE,
+      turnsBetween: TURNS_BETWEEN,
+    })
   }
 
   static forOperators(): HandshakePlaces {
-    return new HandshakePlaces({ maxRunning: MAX_RUNNING_OF_OPERATORS, share: SHARE_OF_OPERATORS })
+    return new HandshakePlaces({ maxRunning: MAX_RUNNING_OF_OPERATORS, share: SHARE_OF_OPERATORS, turnsBetween: TURNS_BETWEEN })
   }
 
-  constructor({ maxRunning, share, nowMs = () => performance.now() }: PlacesOptions) {
+  constructor({ maxRunning, share, turnsBetween = 0, nowMs = () => performance.now() }: PlacesOptions) {
     this.#maxRunning = maxRunning
+    this.#turnsBetween = turnsBetween
     this.#nowMs = nowMs
     this.#share = new TimeShare(share, BURST_MS, nowMs())
   }
@@ -86,29 +107,51 @@ export class HandshakePlaces {
   enter(handshake: PendingHandshake): void {
     const { address } = handshake
     const nowMs = this.#nowMs()
-    const isFree = this.#running.size < this.#maxRunning && this.#share.waitMs(nowMs) === 0
-    if (this.#waiting.size === 0 && isFree) return this.#begin(handshake, nowMs)
-    const isFull = this.#waiting.countOf(address) * this.#waiting.addresses >= MAX_WAITING
+    const isFree = this.#running.size < this.#maxRunning && !this.#isBetween && this.#share.waitMs(nowMs) === 0
+    if (this.#waiting === 0 && isFree) return this.#begin(handshake, nowMs)
+    const isFull = this.#others.countOf(address) * this.#others.addresses >= MAX_WAITING
     if (isFull || handshake.heldBytes > MAX_HELD_BYTES) return handshake.cut()
     handshake.hold()
-    this.#waiting.add(address, handshake)
-    this.#lookLater(nowMs)
+    const isFirst = this.#first.countOf(address) + this.#others.countOf(address) + this.#runningByAddress.countOf(address) === 0
+    ;(isFirst ? this.#first : this.#others).add(address, handshake)
+    if (!this.#isBetween) this.#lookLater(nowMs)
   }
 
   /** Must be called when a handshake is over, with what the client has sent for it, or when its connection closed while it waited. */
   leave(handshake: PendingHandshake, sentBytes: number): void {
-    this.#waiting.delete(handshake.address, handshake)
+    this.#stopWaiting(handshake)
     if (!this.#end(handshake)) return
     const chainKib = (sentBytes - USUAL_BYTES) / 1024
     if (chainKib > 0) this.#share.take(chainKib * CHAIN_MS_PER_KIB, this.#nowMs())
-    if (this.#waiting.size > 0) this.#look()
+    if (this.#waiting > 0) this.#look()
+  }
+
+  get #waiting(): number {
+    return this.#first.size + this.#others.size
+  }
+
+  #stopWaiting(handshake: PendingHandshake): void {
+    if (!this.#first.delete(handshake.address, handshake)) this.#others.delete(handshake.address, handshake)
   }
 
   #begin(handshake: PendingHandshake, nowMs: number): void {
     this.#running.set(handshake, nowMs)
     this.#runningByAddress.add(handshake.address, handshake)
     this.#share.take(this.costMs, nowMs)
+    this.#begun++
     handshake.begin()
+    if (this.#turnsBetween > 0) {
+      this.#isBetween = true
+      this.#turn(this.#turnsBetween, nowMs + LONGEST_BETWEEN_MS)
+    }
+  }
+
+  #turn(left: number, untilMs: number): void {
+    setImmediate(() => {
+      if (left > 1 && this.#nowMs() < untilMs) return this.#turn(left - 1, untilMs)
+      this.#isBetween = false
+      if (this.#waiting > 0) this.#look()
+    })
   }
 
   #end(handshake: PendingHandshake): boolean {
@@ -118,9 +161,15 @@ export class HandshakePlaces {
 
   #look(): void {
     const nowMs = this.#nowMs()
+    const isTurnOfOthers = this.#begun % OTHERS_EVERY === 0
+    for (const waiting of isTurnOfOthers ? [this.#others, this.#first] : [this.#first, this.#others]) this.#beginSome(waiting, nowMs)
+    if (this.#waiting > 0 && !this.#isBetween) this.#lookLater(nowMs)
+  }
+
+  #beginSome(waiting: ByAddress<PendingHandshake>, nowMs: number): void {
     let victim: Victim | undefined
-    for (const handshake of this.#waiting.inTurn()) {
-      if (this.#share.waitMs(nowMs) > 0) break
+    for (const handshake of waiting.inTurn()) {
+      if (this.#isBetween || this.#share.waitMs(nowMs) > 0) break
       if (this.#running.size >= this.#maxRunning) {
         victim ??= this.#victim(nowMs)
         if (victim === undefined) break
@@ -130,15 +179,15 @@ export class HandshakePlaces {
         victim.handshake.cut()
         victim = undefined
       }
-      this.#waiting.delete(handshake.address, handshake)
+      this.#stopWaiting(handshake)
       this.#begin(handshake, nowMs)
     }
-    if (this.#waiting.size > 0) this.#lookLater(nowMs)
   }
 
   #victim(nowMs: number): Victim | undefined {
     const most = this.#runningByAddress.most()
-    const patienceMs = Math.max(LEAST_PATIENCE_MS, PATIENCE_MS * Math.min(1, this.#maxRunning / this.#waiting.addresses))
+    const addresses = Math.max(this.#first.addresses, this.#others.addresses)
+    const patienceMs = Math.max(LEAST_PATIENCE_MS, PATIENCE_MS * Math.min(1, this.#maxRunning / addresses))
     const [oldestOfMost] = most
     if (oldestOfMost !== undefined && most.size > 1) {
       const ageMs = nowMs - this.#running.get(oldestOfMost)!
