@@ -38,11 +38,14 @@ test.each([
   'e\u0301',
   '山田\u3000太郎',
   'スーパー\u3000すし',
+  '株式会社\u3000ABC',
+  '2026年\u3000春',
+  'か\u3099\u3000き',
 ])('all of %j is seen', (text) => {
   expect(isAllSeen(text)).toBe(true)
 })
 
-test.each(['a\u3000b', '山\u3000', '\u3000山', '山\u3000b', 'a\u3000山', '山\u3000\u3000山', '山 \u3000山', '山\u2003山', 'Ａ\u3000Ｂ'])(
+test.each(['a\u3000b', '山\u3000', '\u3000山', 'a\u3000b山', '山\u3000\u3000山', '山 \u3000山', '山\u2003山', 'Ａ\u3000Ｂ'])(
   'a space that is none is not seen in %j',
   (text) => {
     expect(isAllSeen(text)).toBe(false)

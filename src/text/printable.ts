@@ -20,15 +20,18 @@ export function printableJson(json: string): string {
 
 /**
  * What has no look of its own, such as a tag, a soft hyphen or a filler, what looks like a space and is none, what looks different everywhere (private use,
- * unassigned), and what a terminal would obey. A selector that chooses the look of the emoji or keycap before it may be seen, and so may the wide space
- * between two characters of a script that is written with it.
+ * unassigned), and what a terminal would obey. A selector that chooses the look of the emoji or keycap before it may be seen.
  */
 const UNSEEN =
-  /(?!(?<=\p{Extended_Pictographic}\p{Emoji_Modifier}?)[\ufe0e\ufe0f]|(?<=[0-9#*])\ufe0f\u20e3)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! |(?<=[ーｰ\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}])\u3000(?=[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}]))\p{Zs}/u
+  /(?!(?<=\p{Extended_Pictographic}\p{Emoji_Modifier}?)[\ufe0e\ufe0f]|(?<=[0-9#*])\ufe0f\u20e3)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?![ \u3000])\p{Zs}/u
+
+/** The wide space, except where it belongs: between letters or digits of which one is of a script that is written with it. */
+const STRAY_SPACE =
+  /(?<![ーｰ\u3099\u309a\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}])\u3000(?![\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}])|(?<![\p{L}\p{M}\p{N}])\u3000|\u3000(?![\p{L}\p{N}])/u
 
 /** Whether people see all of a text, so that two texts of which they see the same are not told apart by something hidden. */
 export function isAllSeen(text: string): boolean {
-  return !UNSEEN.test(text)
+  return !UNSEEN.test(text) && !STRAY_SPACE.test(text)
 }
 
 /** Returns an untrusted text in quotation marks, safe to print in a message. */

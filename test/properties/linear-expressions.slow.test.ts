@@ -14,8 +14,10 @@ const EXEMPT: Readonly<Record<string, string>> = {
   'policy/patterns.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
   'proxy/downstream.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
   'proxy/incoming-request.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
-  'text/printable.ts (?!(?<=\\p{Extended_Pictographic}\\p{Emoji_Modifier}?)[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f\\u20e3)[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]|(?! )\\p{Zs}':
+  'text/printable.ts (?!(?<=\\p{Extended_Pictographic}\\p{Emoji_Modifier}?)[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f\\u20e3)[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]|(?![ \\u3000])\\p{Zs}':
     'one character, and a look at two before it',
+  'text/printable.ts (?<![ーｰ\\u3099\\u309a\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Bopo}\\p{sc=Hang}])\\u3000(?![\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Bopo}\\p{sc=Hang}])|(?<![\\p{L}\\p{M}\\p{N}])\\u3000|\\u3000(?![\\p{L}\\p{N}])':
+    'one character, and a look at its neighbours',
   'telemetry/tracing/span-sender.ts \\/+$': 'the path of EDGE_OTLP_URL, once at the start',
 }
 
