@@ -235,8 +235,9 @@ export class StreamFilter<Rule extends StreamRule> {
     if (isEnd) this.hasEnded = true
     const isSilent = isEnd || (saysNothing(data) && hasOnlyFields(piece))
     if (!isSilent) this.#hasData = true
-    const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
-    const parsed = isObject ? parseJson(data.text.trimStart()) : undefined
+    const text = data.text.charCodeAt(0) === OPEN_BRACE ? data.text : data.text.trimStart()
+    const isObject = text.charCodeAt(0) === OPEN_BRACE
+    const parsed = isObject ? parseJson(text) : undefined
     // Some servers write numbers that JSON does not have.
     if (isObject && parsed === undefined) return this.#passLarge()
     const event = asObject(parsed)
@@ -391,7 +392,6 @@ const BLANK_LINE = '\n\n'
 const OPEN_BRACE = 0x7b
 const LONGEST_PING = 64
 const PING = /^\s*\{\s*"type"\s*:\s*"ping"\s*\}\s*$/
-const BEGINS_OBJECT = /^\s*\{/
 
 interface Watch<Rule> {
   readonly rule: Rule

@@ -42,6 +42,8 @@ const GEMINI_OBJECTS = ['usageMetadata', 'usage_metadata', 'promptFeedback', 'pr
 export class StreamDialects {
   readonly #opened = new Map<DialectName, Dialect>()
   #name: DialectName | undefined
+  /** The type of the last event of that API: most have the same, which needs no look at the others. */
+  #type: unknown
   #hasText = false
   /** The API by which the stream is closed: that of the latest text, or of the latest event if there was no text yet. */
   current: Dialect | undefined
@@ -51,8 +53,13 @@ export class StreamDialects {
   /** Returns the API that an event belongs to; an event that could belong to any belongs to the one before it. */
   of(event: JsonObject): Dialect | undefined {
     const name = this.#name
+    const { type } = event
     this.isOwn = true
-    if (name !== undefined && DIALECTS[name].isOwn(event)) return this.current
+    if (type !== undefined && type === this.#type) return this.current
+    if (name !== undefined && DIALECTS[name].isOwn(event)) {
+      this.#type = type
+      return this.current
+    }
     const own = NAMES.find((each) => each !== name && DIALECTS[each].isOwn(event))
     if (own === undefined) {
       this.isOwn = name === 'responses'
@@ -76,6 +83,7 @@ export class StreamDialects {
 
   #use(name: DialectName, dialect: Dialect): void {
     this.#name = name
+    this.#type = undefined
     this.current = dialect
   }
 }

@@ -66,7 +66,8 @@ export class ScriptedLlm {
 
   listen(): Promise<void> {
     return new Promise((resolve) => {
-      this.#server.listen({ port: 0, host: '127.0.0.1' }, resolve)
+      // A thousand connections at once are more than wait by default. The kernel drops the rest, and tries for longer than a connection may take.
+      this.#server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, resolve)
     })
   }
 
