@@ -79,7 +79,8 @@ export class PriceTable {
  * The date or version at the end of a model's name: `-20251001`, `@20251001`, `-2024-08-06`, `-0613` (month and day), `-2411` (year and month), `-001`.
  * Nothing else is: `-mini` and `-preview` are other models, and `-180` and `-1024` are sizes.
  */
-const VERSION = /(?:[@-]\d{8}|-\d{4}-\d{2}-\d{2}|-(?!1024)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|-2\d(?:0[1-9]|1[0-2])|-00\d|@\*)$/
+const VERSION =
+  /(?:[@-]\d{8}|-\d{4}-\d{2}-\d{2}|-(?:0[1-9]|1[12])(?:0[1-9]|[12]\d|3[01])|-10(?:0[1-9]|1\d|2[0-35-9]|3[01])|-2\d(?:0[1-9]|1[0-2])|-00\d|@\*)$/
 /** What Bedrock adds to a name, with or without a version. */
 const REVISION = ':0'
 
