@@ -228,6 +228,9 @@ describe('an event with more values than may be parsed at once', () => {
 describe('what belongs to no known API', () => {
   const PROSE = 'All work and no play makes Jack a dull boy. '.repeat(100)
   const COUNT = { prompt_tokens: 20, completion_tokens: 800 }
+  const ZEROS = { prompt_tokens: 0, completion_tokens: 0 }
+  /** In tokens, without its numbers. */
+  const SIZE_OF_ZEROS = (sse({ usage: ZEROS }).length - 2 * ':0'.length) / 4
   const chat = chatChunk({ content: 'abcd' })
   const unknown = sse({ answer: PROSE })
   const mebibyte = 'All work and no play '.repeat(60_000)
@@ -253,9 +256,25 @@ describe('what belongs to no known API', () => {
     ['and is counted by the provider behind it', [unknown, chat, unknown, sse({ choices: [], usage: COUNT })], 800],
     ['and is counted in an event of its own API', [unknown, sse({ type: 'speech.audio.done', usage: COUNT })], 800],
     ['and is counted in a large event', [unknown, sse({ type: 'image.completed', picture: mebibyte, usage: COUNT })], 800],
-    ['behind a count of zero', [sse({ usage: { prompt_tokens: 0, completion_tokens: 0 } }), unknown, unknown], bytes(unknown, unknown) - 1],
+    ['behind a count of zero', [sse({ usage: ZEROS }), unknown, unknown], Math.ceil(SIZE_OF_ZEROS + (2 * unknown.length) / 4)],
     ['pings', [chat, ...Array<string>(200).fill(sse({ type: 'ping' }))], 1],
-    ['what Responses repeat', [sse({ type: 'response.output_item.done', item: PROSE }), sse({ type: 'keepalive', n: PROSE })], 0],
+    [
+      'what Responses repeat',
+      [sse({ type: 'response.output_item.done', item: PROSE }), sse({ type: 'response.output_item.done', item: mebibyte })],
+      0,
+    ],
+    ['beside Responses', [sse({ type: 'response.created' }), unknown, unknown], Math.ceil((2 * unknown.length) / 4)],
+    [
+      'without any count in its usage',
+      Array<string>(2).fill(sse({ answer: PROSE, usage: {} })),
+      Math.ceil(sse({ answer: PROSE, usage: {} }).length / 2),
+    ],
+    [
+      'in chunks without choices',
+      [chat, ...Array<string>(100).fill(sse({ choices: [], answer: PROSE }))],
+      Math.ceil((100 * sse({ choices: [], answer: PROSE }).length + 4 - 64 * 1024) / 4),
+    ],
+    ['and has a count of zero behind text', [chatChunk({ content: PROSE }), sse({ type: 'x', usage: ZEROS })], PROSE.length / 4],
   ])('costs its size beside what is known: %s', (_, events, output) => {
     for (const pieceBytes of [events.join('').length, 100_000]) {
       const filter = newFilter(1e9)
@@ -270,6 +289,7 @@ describe('what belongs to no known API', () => {
     ['behind an event that says that it began', [sse({ type: 'start', id: 1 })], true],
     ['behind the first events of a choice', [chatChunk({ role: 'assistant' })], true],
     ['behind much of an API that is not known', [unknown], false],
+    ['behind other errors with much else', Array<string>(20).fill(sse({ error: { message: 'overloaded' }, answer: PROSE })), false],
     ['behind a choice with much that is not known', [sse({ choices: [{ delta: { answer: mebibyte } }] })], false],
   ])('is not free where an error follows it: %s', (_, events, hasFailed) => {
     const filter = newFilter(1e9)

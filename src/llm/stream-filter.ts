@@ -1,7 +1,8 @@
-import { TextSize } from '../text/text-size.ts'
+import type { TextSize } from '../text/text-size.ts'
 import { type UsageInsertion, usageInsertion } from './ask-usage.ts'
-import { type Closing, type Dialect, hasUsageOnly, isErrorEvent, mayHaveText } from './dialects/dialect.ts'
+import { type Closing, type Dialect, hasUsageOnly, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, StreamDialects } from './dialects/dialect-of.ts'
+import { UnreadEvents } from './dialects/unread-events.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import { LargeEvent } from './large-event.ts'
 import { PassedBytes } from './passed-bytes.ts'
@@ -14,7 +15,7 @@ import {
   hasUsage,
   NOT_COUNTED,
   newTally,
-  readUsage,
+  readLargerUsage,
   type ShownCounts,
   shownCounts,
   type Tally,
@@ -23,11 +24,6 @@ import {
 
 /** A larger event is not held back: it passes while it is scanned. Pictures arrive in such events, and what repeats a whole response. */
 export const MAX_EVENT_BYTES = 1024 * 1024
-
-/** Events of choices without any text do not get this long in all, unless they contain sound, pictures or text that we do not know. */
-const MAX_EMPTY_BYTES = 64 * 1024
-/** What a stream may have of no known API beside its text or its error: that it began, that it goes on. */
-const MAX_BYTES_BESIDE = 1024
 
 /**
  * Reads an SSE response while it passes: counts what is generated, adds usage to events if a rule asks for it, and cuts the stream once an enforcing
@@ -46,10 +42,7 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #dialects = new StreamDialects()
   /** The event that passes while it is scanned. */
   #large: LargeEvent | undefined
-  /** The size of what belongs to no known API. */
-  readonly #unread = new TextSize()
-  /** That of events of choices without text that we know. */
-  readonly #textless = new TextSize()
+  readonly #unread = new UnreadEvents()
   #hasData = false
   #hasError = false
   /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
@@ -134,9 +127,8 @@ export class StreamFilter<Rule extends StreamRule> {
   get charged(): TokenCounts {
     const { characters, completionTokens, countedCharacters } = this.tally
     if (completionTokens !== undefined && characters === countedCharacters) return this.counts
-    const unread = beyond(this.#unread.bytes, this.isUnderstood ? MAX_BYTES_BESIDE : 0)
-    const textless = beyond(this.#textless.bytes, this.isOpaque ? 0 : MAX_EMPTY_BYTES)
-    return countTokens({ ...this.tally, characters: characters + unread + textless }, this.#options.promptEstimate)
+    const unread = this.isUnderstood ? this.#unread.excess : this.isOpaque ? this.#unread.all : this.#unread.unknown.bytes
+    return countTokens({ ...this.tally, characters: characters + unread }, this.#options.promptEstimate)
   }
 
   /** `counts` as clients see them, in the words of the response's API. */
@@ -166,16 +158,12 @@ export class StreamFilter<Rule extends StreamRule> {
   /** Whether the response may have been long, though nothing of it was understood: the API is not known, or there is much data and no text. */
   get isOpaque(): boolean {
     if (this.isUnderstood) return false
-    return ((this.#hasData || this.#unread.bytes > 0) && this.#dialects.current === undefined) || this.#isLongWithoutText
+    return ((this.#hasData || this.#unread.unknown.bytes > 0) && this.#dialects.current === undefined) || this.#unread.isLongWithoutText
   }
 
   /** Whether the response was an error and nothing else. */
   get hasFailed(): boolean {
-    return this.#hasError && !this.isUnderstood && this.#unread.bytes <= MAX_BYTES_BESIDE && !this.#isLongWithoutText
-  }
-
-  get #isLongWithoutText(): boolean {
-    return this.#textless.allBytes > MAX_EMPTY_BYTES
+    return this.#hasError && !this.isUnderstood && !this.#unread.isMuch
   }
 
   #readPiece(): void {
@@ -209,16 +197,20 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** An event that cannot be scanned either, or is of no known API, may have text if it is not small, so its size counts. */
   #readLarge(large: LargeEvent): void {
-    if (!large.hasData) return this.#unread.add(large.size)
+    if (!large.hasData) return this.#unread.unknown.add(large.size)
     this.#hasData = true
     const scanned = large.end()
+    const { completionTokens: counted = 0 } = this.tally
     if (scanned !== undefined) {
       this.tally.characters += scanned.characters
       this.#note(scanned.event, scanned.characters)
     }
-    const unread = scanned === undefined ? this.#unread : this.#unreadSize(scanned.event, scanned.characters > 0, large.size.bytes)
+    const unread =
+      scanned === undefined
+        ? this.#unread.unknown
+        : this.#unreadSize(scanned.event, scanned.characters > 0 || this.#hasCounted(counted), large.size.bytes)
     const mayBeText = this.#framing.kind !== 'event' || large.size.bytes > SMALL_EVENT_BYTES
-    if (unread === this.#unread && mayBeText) this.tally.characters += large.takeSize()
+    if (unread === this.#unread.unknown && mayBeText) this.tally.characters += large.takeSize()
     else unread?.add(large.size)
   }
 
@@ -227,7 +219,7 @@ export class StreamFilter<Rule extends StreamRule> {
     const { bytes, start, end } = piece
     const data = readEventData(piece)
     if (data === undefined) {
-      if (!hasOnlyFields(piece)) this.#unread.push(bytes, start, end)
+      if (!hasOnlyFields(piece)) this.#unread.unknown.push(bytes, start, end)
       return this.#out.pass(bytes, start, end)
     }
     if (!canBeParsed(piece, data)) return this.#passLarge()
@@ -242,12 +234,13 @@ export class StreamFilter<Rule extends StreamRule> {
     if (isObject && parsed === undefined) return this.#passLarge()
     const event = asObject(parsed)
     if (event === undefined) {
-      if (!isSilent) this.#unread.push(bytes, start, end)
+      if (!isSilent) this.#unread.unknown.push(bytes, start, end)
       return this.#out.pass(bytes, start, end)
     }
     const { characters, completionTokens: counted = 0 } = this.tally
     if (!this.#passes(event)) return
-    if (!isSilent) this.#unreadSize(event, this.tally.characters > characters, end - start)?.push(bytes, start, end)
+    const isRead = isSilent || this.tally.characters > characters || this.#hasCounted(counted)
+    this.#unreadSize(event, isRead, end - start)?.push(bytes, start, end)
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
     if (insertion === undefined) this.#out.pass(bytes, start, end)
@@ -255,14 +248,16 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#cutIfSpent(counted)
   }
 
-  /** Returns where the size of the event that was noted last counts, of which so many bytes may be text; undefined if it was understood. */
-  #unreadSize(event: JsonObject, hasText: boolean, bytes: number): TextSize | undefined {
-    if (hasText || asObject(event['usage']) !== undefined) return undefined
-    if (this.#dialects.isOwn) return mayHaveText(event) ? this.#textless : undefined
-    if (isErrorEvent(event) && bytes <= SMALL_EVENT_BYTES) return undefined
+  #hasCounted(before: number): boolean {
+    return (this.tally.completionTokens ?? 0) > before
+  }
+
+  /** Returns where the size of the event that was noted last counts; undefined if its text or its count is known. */
+  #unreadSize(event: JsonObject, isRead: boolean, bytes: number): TextSize | undefined {
+    const size = isRead || this.#dialects.isRepeat ? undefined : this.#unread.sizeFor(event, this.#dialects.isOwn, bytes)
     // A count that came before it does not include it.
-    if (this.#dialects.current === undefined) this.tally.countedCharacters = NOT_COUNTED
-    return this.#unread
+    if (size === this.#unread.unknown && this.#dialects.current === undefined) this.tally.countedCharacters = NOT_COUNTED
+    return size
   }
 
   /** Counts an event. Returns false if the stream ends instead of passing it. */
@@ -286,8 +281,9 @@ export class StreamFilter<Rule extends StreamRule> {
     const dialect = this.#dialects.of(event)
     const before = this.tally.characters - text
     // In events of any type: those that end speech or a picture are of no API that has text.
-    readUsage(event['usage'], this.tally)
-    const meaning = dialect?.read(event, this.tally) ?? (isErrorEvent(event) ? 'error' : 'content')
+    readLargerUsage(event['usage'], this.tally)
+    const isRead = dialect !== undefined && this.#dialects.isOwn
+    const meaning = isRead ? dialect.read(event, this.tally) : isErrorEvent(event) ? 'error' : 'content'
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
     if (this.tally.characters > before) this.#dialects.noteText(dialect)
@@ -376,10 +372,6 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#out.add(`${before}${chatUsageText(this.#shown())}`)
     this.#out.pass(bytes, at + replaced, end)
   }
-}
-
-function beyond(bytes: number, free: number): number {
-  return Math.max(0, bytes - free)
 }
 
 /** Whether an event only keeps the connection open. */

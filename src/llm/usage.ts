@@ -151,6 +151,14 @@ export function readUsage(value: unknown, tally: Tally): void {
   tally.countedCharacters = tally.characters
 }
 
+/** The same of an event that may be of any API: a count in it holds only if it is more than is known, because it may be one of zeros. */
+export function readLargerUsage(value: unknown, tally: Tally): void {
+  if (asObject(value) === undefined) return
+  const other = newTally()
+  readUsage(value, other)
+  if ((other.completionTokens ?? 0) > (tally.completionTokens ?? 0)) readUsage(value, tally)
+}
+
 /** Like `readUsage`, for the prompt alone. */
 export function readPromptUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)

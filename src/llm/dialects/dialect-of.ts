@@ -47,14 +47,17 @@ export class StreamDialects {
   #hasText = false
   /** The API by which the stream is closed: that of the latest text, or of the latest event if there was no text yet. */
   current: Dialect | undefined
-  /** Whether the last event is one of an API's own. New ones of Responses are: what they repeat of the response is no new text. */
+  /** Whether the last event is one of an API's own. */
   isOwn = false
+  /** Whether it repeats what came before: large ones of Responses, of whose types those are not kept that mean nothing. */
+  isRepeat = false
 
   /** Returns the API that an event belongs to; an event that could belong to any belongs to the one before it. */
   of(event: JsonObject): Dialect | undefined {
     const name = this.#name
     const { type } = event
     this.isOwn = true
+    this.isRepeat = false
     if (type !== undefined && type === this.#type) return this.current
     if (name !== undefined && DIALECTS[name].isOwn(event)) {
       this.#type = type
@@ -62,7 +65,8 @@ export class StreamDialects {
     }
     const own = NAMES.find((each) => each !== name && DIALECTS[each].isOwn(event))
     if (own === undefined) {
-      this.isOwn = name === 'responses'
+      this.isRepeat = name === 'responses' && type === undefined && Object.hasOwn(event, 'type')
+      this.isOwn = this.isRepeat
       return this.current
     }
     let dialect = this.#opened.get(own)

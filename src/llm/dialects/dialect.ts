@@ -34,13 +34,6 @@ export function hasUsageOnly(event: JsonObject): boolean {
   return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined && !isErrorEvent(event)
 }
 
-/** Whether an event is part of a choice of the chat API, of a candidate of Gemini's, or of a block of Anthropic's, that may have text in a member of its own. */
-export function mayHaveText({ type, choices, candidates }: JsonObject): boolean {
-  return (
-    (Array.isArray(choices) && choices.length > 0) || (Array.isArray(candidates) && candidates.length > 0) || type === 'content_block_delta'
-  )
-}
-
 /** Whether there are choices, and the client has received the end of each of them. */
 export function haveAllEnded(hasEnded: ReadonlyMap<number, boolean>): boolean {
   if (hasEnded.size === 0) return false
