@@ -235,6 +235,23 @@ describeWithRedis('what requests in flight have reserved in Redis', () => {
     expect(await used(counter)).toBe(70)
   })
 
+  test.for(['lost', 'unheard', 'delayed'] as const)('a settlement that was %s is sent again, and done once', async (fate) => {
+    const counter = day()
+    const request = (await one.reserve(100, counter))!
+    await one.records.beat()
+    request.used = 70
+    one.closes = fate
+    await one.settle(request)
+    expect(await used(counter)).toBe(fate === 'unheard' ? 70 : 100)
+    one.closes = 'done'
+    await one.sendUnsent()
+    for (const arrive of one.delayed) await arrive()
+    expect(await used(counter)).toBe(70)
+    pass(SILENCE_MS)
+    await look(newReturns())
+    expect(await used(counter)).toBe(70)
+  })
+
   test('in a prefix whose braces move records to another slot, nothing is reported', async () => {
     const odd = new OpenInstance(link, prefix, 'odd', (key) => key.length)
     await odd.reserve(100, day())
@@ -250,6 +267,15 @@ describeWithRedis('what requests in flight have reserved in Redis', () => {
     { weight: 2, arbitrary: fc.record({ do: fc.constant('arrive' as const), at: fc.nat(99) }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('return' as const), at: fc.nat(9) }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('settle' as const), at: fc.nat(99) }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constant('closes' as const),
+        fate: fc.constantFrom('done' as const, 'lost' as const, 'unheard' as const, 'delayed' as const),
+        at: fc.nat(9),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('resend' as const), at: fc.nat(9) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const), at: fc.nat(9) }) },
   )
 
@@ -260,14 +286,19 @@ describeWithRedis('what requests in flight have reserved in Redis', () => {
         const instances = ['a', 'b', 'c'].map((owner) => new OpenInstance(link, prefix, owner))
         const dead = new Set<OpenInstance>()
         const counters = [day(), bucket()]
-        let settled = 0
+        /** Settled requests, and whether Redis may not have heard of that. */
+        const settled: { readonly instance: OpenInstance; readonly request: OpenRequest; readonly isDoubtful: boolean }[] = []
         /** What each request has said at some time that it would use. */
         const said = new Map<OpenRequest, number[]>()
         const pick = <Item>(items: readonly Item[], at: number): Item | undefined => items[at % Math.max(1, items.length)]
         const hasDelayed = new Set<OpenInstance>()
         const settle = async (instance: OpenInstance, request: OpenRequest): Promise<void> => {
-          settled += request.used
+          settled.push({ instance, request, isDoubtful: instance.closes !== 'done' })
           await instance.settle(request)
+        }
+        const resend = async (instance: OpenInstance): Promise<void> => {
+          instance.closes = 'done'
+          await instance.sendUnsent()
         }
         for (const step of steps) {
           const alive = instances.filter((instance) => !dead.has(instance))
@@ -290,15 +321,25 @@ describeWithRedis('what requests in flight have reserved in Redis', () => {
             if (step.at % 2 === 0) pass(SILENCE_MS)
             await look(newReturns())
           }
+          if (step.do === 'closes' && instance) instance.closes = step.fate
+          if (step.do === 'resend' && instance) await resend(instance)
           if (step.do === 'settle' && instance && request) await settle(instance, request)
           if (step.do === 'die' && instance && alive.length > 1) dead.add(instance)
         }
+        const alive = instances.filter((instance) => !dead.has(instance))
+        for (const instance of alive) await resend(instance)
         for (const { delayed } of instances) for (const arrive of delayed.splice(0)) await arrive()
-        for (const instance of instances)
-          if (!dead.has(instance)) for (const request of [...instance.requests]) await settle(instance, request)
+        for (const instance of alive) for (const request of [...instance.requests]) await settle(instance, request)
         pass(SILENCE_MS)
         await look(newReturns())
-        let [least, most] = [settled, settled]
+        let [least, most] = [0, 0]
+        for (const { instance, request, isDoubtful } of settled) {
+          const { used: known, amount } = request
+          // A settlement that its instance could not repeat is like a death; one whose record Redis may not have is repeated in vain.
+          const isLost = isDoubtful && dead.has(instance)
+          least += isLost ? Math.min(known, ...(said.get(request) ?? [])) : known
+          most += isLost || (isDoubtful && hasDelayed.has(instance)) ? Math.max(known, amount) : known
+        }
         for (const instance of dead) {
           for (const request of instance.requests) {
             const reported = said.get(request) ?? [request.amount]

@@ -174,6 +174,11 @@ export class OpenRecords {
     const { link, scripts, prefix, owner } = this.#parts
     const open = call.filter(({ record }) => !record.isClosed)
     if (open.length === 0) return
+    // What may or may not have been sent leaves doubts.
+    if (!link.isUsable(link.groupOf(open[0]!.key))) {
+      for (const { record } of open) failed.add(record)
+      return
+    }
     const args: ScriptArgument[] = open.flatMap(({ record, numbers }) => [record.field, record.known === undefined ? '1' : '0', numbers])
     for (const { record, back } of open) {
       record.sent = back

@@ -45,9 +45,9 @@ export class ScriptCalls {
     return readReply(reply, rows.length)
   }
 
-  /** Rejects with a LinkError. */
-  async giveBack(action: 'settle' | 'refund' | 'give_back', rows: readonly ReturnRow[]): Promise<ScriptReply> {
-    return this.#return(action, rows)
+  /** Rejects with a LinkError. A settlement that closes records may be sent again, with `isAgain`, if its outcome is unknown. */
+  async giveBack(action: 'settle' | 'refund' | 'give_back', rows: readonly ReturnRow[], isAgain = false): Promise<ScriptReply> {
+    return this.#return(action, rows, isAgain)
   }
 
   /** Rejects with a LinkError. */
@@ -55,12 +55,12 @@ export class ScriptCalls {
     return this.#return('renew', rows)
   }
 
-  async #return(action: ReturnAction, rows: readonly ReturnRow[]): Promise<ScriptReply> {
+  async #return(action: ReturnAction, rows: readonly ReturnRow[], isAgain = false): Promise<ScriptReply> {
     // The rows of a settlement have records in all of their counters, or in none.
-    const opens = rows.flatMap(({ open }) => open ?? [])
-    if (opens.length > 0) {
-      const keys = rows.flatMap(({ key }, i) => [key, opens[i]!.hash])
-      return readReply(await this.#link.run(this.#scripts.open, keys, closingArguments(rows, opens)), rows.length)
+    if (rows[0]!.open !== undefined) {
+      const keys = rows.flatMap(({ key, open }) => [key, open!.hash])
+      const records = rows.map(({ open }) => open!.record)
+      return readReply(await this.#link.run(this.#scripts.open, keys, closingArguments(rows, records, isAgain)), rows.length)
     }
     return readReply(await this.#link.run(this.#scriptFor(rows), keysOf(rows), returnArguments(action, rows)), rows.length)
   }

@@ -1,6 +1,7 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Calendar } from '../../limiter/calendar.ts'
 import { BUCKET, type BucketLimit, canOverdraw, IN_FLIGHT, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import type { OpenRecord } from '../charges.ts'
 import type { CounterRow, QueryRow, ReturnRow } from './counter-rows.ts'
 import { LinkError, type ScriptArgument } from './link/call.ts'
 
@@ -29,18 +30,22 @@ export function queryArguments(action: QueryAction, rows: readonly QueryRow[], k
 }
 
 export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]): ScriptArgument[] {
+  return [action, returnNumbers(rows)]
+}
+
+function returnNumbers(rows: readonly ReturnRow[]): number[] {
   const numbers = [0]
   for (const row of rows) {
     const { tokens, takenWallMs, momentMs, isLessRefill, withdrawnWarning = 0 } = row
     const more = isLessRefill ? 1 : 0
     addRow(numbers, row, { cost: tokens, most: 0, momentMs, more, wallMs: takenWallMs, isChargedAlong: false, withdrawnWarning })
   }
-  return [action, numbers]
+  return numbers
 }
 
-/** Returns the arguments of a settlement that closes the record of each row, see `assets/redis/counters/open.lua`. */
-export function closingArguments(rows: readonly ReturnRow[], opens: readonly Required<ReturnRow>['open'][]): ScriptArgument[] {
-  const closed = opens.flatMap((open) => [open!.record.field, String(open!.record.known ?? 0), open!.record.doubts > 0 ? '1' : '0'])
+/** Returns the arguments of a settlement that closes the record of each row, see `assets/redis/counters/open.lua`. `isAgain`: it may have been done before. */
+export function closingArguments(rows: readonly ReturnRow[], records: readonly OpenRecord[], isAgain: boolean): ScriptArgument[] {
+  const closed = records.flatMap(({ field, known, doubts }) => [field, String(known ?? 0), isAgain ? '2' : doubts > 0 ? '1' : '0'])
   return [...returnArguments('settle', rows), 'close', ...closed]
 }
 
@@ -49,21 +54,11 @@ const NO_OVERRIDE = { momentMs: -1, untilMs: 0, ruleSize: 0 }
 
 /** Returns the numbers of rows that another instance may give back at any time. */
 export function recordNumbers(rows: readonly ReturnRow[]): number[] {
-  const numbers: number[] = []
-  for (const row of rows) {
+  const kept = rows.map((row) => {
     const limit = row.limit.kind === WINDOW ? { ...row.limit, warnings: [] } : row.limit
-    const sent = {
-      cost: row.tokens,
-      most: 0,
-      momentMs: row.momentMs,
-      more: 0,
-      wallMs: row.takenWallMs,
-      isChargedAlong: false,
-      withdrawnWarning: 0,
-    }
-    addRow(numbers, { ...row, limit, override: NO_OVERRIDE }, sent)
-  }
-  return numbers
+    return { ...row, limit, override: NO_OVERRIDE }
+  })
+  return returnNumbers(kept).slice(1)
 }
 
 interface RowNumbers {

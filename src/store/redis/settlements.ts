@@ -5,8 +5,10 @@ import { warnedPercent } from './script-format.ts'
 
 interface Settlement extends RowGroup<ReturnRow> {
   readonly action: 'settle' | 'refund'
-  /** How often Redis replied with an error. */
+  /** How often Redis replied with an error, or not at all. */
   refusals: number
+  /** It may have been done before. Only if it closes records, Redis can tell. */
+  isAgain?: boolean
 }
 
 const MAX_REFUSALS = 10
@@ -46,11 +48,14 @@ export class Settlements {
       return true
     }
     try {
-      const reply = await this.#calls.giveBack(settlement.action, settlement.rows)
+      const reply = await this.#calls.giveBack(settlement.action, settlement.rows, settlement.isAgain)
       for (const [i, { warning }] of reply.rows.entries()) if (warning > 0) settlement.rows[i]!.onWarning?.(warnedPercent(warning))
       return true
     } catch (error) {
-      if (!isOutcomeUnknown(error) && !isRefused(error, settlement)) {
+      const isUnknown = isOutcomeUnknown(error)
+      settlement.isAgain ||= isUnknown
+      const canRepeat = !isUnknown || settlement.rows[0]!.open !== undefined
+      if (canRepeat && !isRefused(error, settlement)) {
         this.#keep(settlement)
         return true
       }
@@ -67,7 +72,7 @@ export class Settlements {
 
 /** Counts a refusal. Returns whether there were too many to try again. */
 function isRefused(error: unknown, settlement: Settlement): boolean {
-  if ((error as LinkError).outcome === 'refused') settlement.refusals++
+  if ((error as LinkError).outcome !== 'not_sent') settlement.refusals++
   return settlement.refusals >= MAX_REFUSALS
 }
 

@@ -25,7 +25,10 @@ export class OpenInstance {
   /** Reports that have not reached Redis yet; the instance believes that they may have. */
   readonly delayed: (() => Promise<unknown>)[] = []
   isDelaying = false
+  /** What becomes of settlements that close records: they are done, they or their replies are lost, or they arrive later. */
+  closes: 'done' | 'lost' | 'unheard' | 'delayed' = 'done'
   readonly #link: ClockedLink
+  readonly #shared: SharedCounters
 
   constructor(link: ClockedLink, prefix: string, owner: string, groupOf = (_key: string): number => 0) {
     this.#link = link
@@ -37,6 +40,7 @@ export class OpenInstance {
     }
     const scripts = clockedScripts()
     const shared = new SharedCounters(counterLink, scripts, { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    this.#shared = shared
     const clock = { nowMs: () => link.nowMs, wallMs: () => link.wallMs }
     this.store = new FleetStore({ shared, local: newEmbeddedStore(256 * 1024), failureMode: 'closed', clock, listener: { onDecided() {} } })
     const source = { hasUnsettled: true, openReservations: () => this.#open() }
@@ -62,6 +66,11 @@ export class OpenInstance {
     await this.store.settleAll(charges, taken, this.#link.nowMs, this.#link.wallMs)
   }
 
+  /** Sends again what was not settled, or perhaps not. */
+  sendUnsent(): Promise<void> {
+    return this.#shared.sendUnsent()
+  }
+
   *#open(): Generator<OpenReservation> {
     for (const { counters, amount, used, taken, holder } of this.requests) {
       const part = { charges: chargesOf(amount - used, counters), taken, kept: used }
@@ -71,9 +80,11 @@ export class OpenInstance {
 
   #run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
     const run = (): Promise<unknown> => this.#link.run(script, keys, args)
-    if (!this.isDelaying || args[2] !== 'report') return run()
-    this.delayed.push(run)
-    return Promise.reject(new LinkError('unknown', 'timeout', 'no answer'))
+    const fate = args[2] === 'report' && this.isDelaying ? 'delayed' : args[2] === 'close' ? this.closes : 'done'
+    if (fate === 'done') return run()
+    const failed = (): Promise<never> => Promise.reject(new LinkError('unknown', 'timeout', 'no answer'))
+    if (fate === 'delayed') this.delayed.push(run)
+    return fate === 'unheard' ? run().then(failed) : failed()
   }
 }
 
