@@ -49,9 +49,12 @@ describe('a request refers to a prompt elsewhere with', () => {
     ['a picture', part({ type: 'image_url', image_url: { url: 'https://example.org/a.png' } })],
     ['a picture by its URL alone', part({ type: 'input_image', image_url: 'https://example.org/a.png' })],
     ['a URL behind a space', part({ type: 'image_url', image_url: { url: ' https://example.org/a.png' } })],
+    ['a URL behind many spaces', part({ type: 'image_url', image_url: { url: `${' '.repeat(300)}https://example.org/a.png` } })],
     ['a URL of another kind', part({ type: 'image_url', image_url: { url: 'gs://a/b' } })],
     ['a long URL', part({ type: 'image_url', image_url: { url: `https://example.org/${'x'.repeat(9000)}` } })],
     ['a picture, where it is taken by its URL', part({ image: 'https://example.org/a.png' })],
+    ['a picture behind many spaces, where it is taken by its URL', part({ image: `${'\n'.repeat(300)}https://example.org/a.png` })],
+    ['a picture behind a control character', part({ image: '\u0001https://example.org/a.png' })],
     ['sound, where it is taken by its URL', part({ type: 'input_audio', input_audio: { data: 'https://example.org/a.wav' } })],
     ['a document', part({ type: 'document_url', document_url: 'https://example.org/a.pdf' })],
     ['sound', part({ type: 'audio_url', audio_url: { url: 'https://example.org/a.wav' } })],
@@ -76,6 +79,9 @@ describe('a request refers to a prompt elsewhere with', () => {
   test.each<[string, object]>([
     ['a cache', contents({}, { cachedContent: 'cachedContents/1' })],
     ['a file', contents({ fileData: { mimeType: 'application/pdf', fileUri: 'gs://a/b' } })],
+    ['files to search', contents({}, { tools: [{ fileSearch: { fileSearchStoreNames: ['fileSearchStores/abc'] } }] })],
+    ['a corpus', contents({}, { tools: [{ retrieval: { vertexRagStore: { ragResources: [{ ragCorpus: 'ragCorpora/1' }] } } }] })],
+    ['a data store', contents({}, { tools: [{ retrieval: { vertexAiSearch: { datastore: 'dataStores/1' } } }] })],
     ['a file that it has uploaded', contents({ file_data: { file_uri: 'files/abc' } })],
     ['a file in a result', contents({ functionResponse: { name: 'f', response: {}, parts: [{ fileData: { fileUri: 'gs://a/b' } }] } })],
   ])("Gemini's: %s", (_, body) => {

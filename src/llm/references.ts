@@ -33,6 +33,7 @@ const PROMPTS = [
 ]
 const NAMED: readonly (readonly [kind: number, names: readonly string[]])[] = [
   [PROMPT, PROMPTS],
+  [REFERENCE, ['filesearchstorenames', 'ragcorpus', 'ragcorpora', 'datastore']],
   [CONTENT, ['filedata']],
   [MEDIA, ['image', 'images', 'video', 'media', 'data']],
   [HOLDER, ['prompt', 'audio', 'file', 'files', 'attachments']],
@@ -69,7 +70,8 @@ const MAX_INPUT_DEPTH = 2
 /** What a tool has found names its source, which nobody fetches again. */
 const FOUND_TYPE = /_(?:result|output|call)$/
 const ITEM_REFERENCE = 'item_reference'
-const LINK = /^\s*[a-z][a-z\d+.-]{0,9}:\/\/\S+\s*$/i
+/** Readers of URLs skip spaces and control characters before them, however many: of a text that begins with so many, no more is kept. */
+const LINK = /^[\s\p{Cc}]*[a-z][a-z\d+.-]{0,9}:\/\/\S+\s*$|^[\s\p{Cc}]{256}$/iu
 
 /** What was found in an object, in bits. */
 const HAS_REFERENCE = 1
@@ -220,9 +222,9 @@ function readName(name: string): number {
   return URL_END.test(plain) || ID_END.test(folded) ? REFERENCE : OTHER
 }
 
-/** Whether a text is an id or a URL: not one of data, and nothing long that has no colon near its beginning, as base64 has none. */
+/** Whether a text is an id or a URL: not one of data, and nothing long like base64, which has no colon near its beginning and no space before it. */
 function isReference(text: JsonString): boolean {
   if (text.length === 0) return false
   const beginning = text.beginning()
-  return !/^data:/i.test(beginning) && (text.isCaptured || beginning.includes(':'))
+  return !/^data:/i.test(beginning) && (text.isCaptured || beginning.includes(':') || /^[^!-~]/.test(beginning))
 }
