@@ -52,6 +52,8 @@ export class LlmResponseReader implements TallyReader {
     const tally = this.#tally
     tally.characters = this.#characters(this.#sizes.size(format.TYPE) === 1)
     this.#readRest(tally)
+    // A count is one of all the text, wherever it stands in a list.
+    if (tally.completionTokens !== undefined) tally.countedCharacters = tally.characters
     return tally
   }
 

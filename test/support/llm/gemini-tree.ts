@@ -44,13 +44,9 @@ export function geminiAnswerByTree(body: string): Tally {
   const [dialect, tally] = [new GeminiDialect(), newTally()]
   const value = parseJson(body)
   const answers = Array.isArray(value) ? value : [value]
-  const usages = answers.map((answer) => asObject(asObject(answer)?.['usageMetadata']) ?? {})
   for (const answer of answers) dialect.read({ ...asObject(answer), usageMetadata: undefined }, tally)
-  // Usage is cumulative, so the last one counts alone, for all of the text.
-  readGeminiUsage(
-    usages.findLast((usage) => Object.keys(usage).length > 0),
-    tally,
-  )
+  // Usage is cumulative, so the largest counts hold, for all of the text.
+  for (const answer of answers) readGeminiUsage(asObject(answer)?.['usageMetadata'], tally)
   return tally
 }
 
