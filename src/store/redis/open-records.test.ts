@@ -189,6 +189,34 @@ describeWithRedis('what requests in flight have reserved in Redis', () => {
     })
   })
 
+  test('a thread that was believed to be dead, though it was heard of, notices that and charges its records again', async () => {
+    const counter = day()
+    await one.reserve(100, counter)
+    const returns = newReturns()
+    await one.records.beat()
+    await returns.look()
+    pass(LOOK_MS)
+    link.wallMs += 60_000
+    await returns.look()
+    expect(await used(counter)).toBe(0)
+    await one.records.beat()
+    expect(await used(counter)).toBe(100)
+  })
+
+  test('what a settlement leaves behind while a report is on its way is gone a day later, however long its thread goes on', async () => {
+    const counter = day()
+    one.isDelaying = true
+    for (let hour = 0; hour < 3; hour++) {
+      const request = (await one.reserve(100, counter))!
+      await one.records.beat()
+      await one.settle(request)
+      pass(3_600_000)
+    }
+    // Each hash expires by itself: nothing is written to it after its hour.
+    expect(await redis.command('KEYS', `${prefix}open:*`)).toHaveLength(3)
+    expect(await used(counter)).toBe(0)
+  })
+
   test('a Redis that was away gives the living time to be heard', async () => {
     const counter = day()
     await one.reserve(100, counter)

@@ -40,9 +40,15 @@ const MAX_RECORDS = 10_000
 /** Reservations that are reported at once, and records in one call: few enough that decisions on the same Redis do not slow down. */
 const SLICE = 100
 const BATCH = 20
+const HOUR_MS = 3_600_000
 
 export function indexKey(prefix: string): string {
   return `${prefix}open`
+}
+
+interface Open {
+  readonly open: OpenReservation
+  readonly record: OpenRecord
 }
 
 /** What one counter's record is to say. */
@@ -92,44 +98,54 @@ export class OpenRecords {
   }
 
   async #reportAll(): Promise<void> {
-    const { source, owner, prefix, clock } = this.#parts
+    const { source, clock } = this.#parts
     const now = clock.nowMs()
     // After so long a silence, records may have been returned: reporting them charges them again.
     const areAllDue = now - this.#lastMs > 2 * BEAT_MS
-    let reports: Report[] = []
-    const members = new Set<string>()
-    let [count, inSlice] = [0, 0]
+    let slice: Open[] = []
+    let count = 0
     for (const open of source.openReservations(now - MIN_AGE_MS)) {
-      const record = open.holder.open ?? this.#newRecord(open)
+      const record = open.holder.open ?? this.#newRecord(open, now)
       if (record === undefined) continue
       count += record.keys.length
       if (count > MAX_RECORDS) break
       open.holder.open = record
       if (record.isClosed) continue
-      for (const key of record.keys) members.add(`${key.slice(prefix.length)}:${owner}`)
-      reports.push(...this.#reportsOf(open, record, now, areAllDue))
-      if (++inSlice < SLICE) continue
-      await this.#reportSlice(reports, members)
-      reports = []
-      members.clear()
-      inSlice = 0
+      slice.push({ open, record })
+      if (slice.length < SLICE) continue
+      await this.#reportSlice(slice, now, areAllDue)
+      slice = []
     }
-    await this.#reportSlice(reports, members)
+    await this.#reportSlice(slice, now, areAllDue)
     this.#lastMs = now
   }
 
-  async #reportSlice(reports: readonly Report[], members: ReadonlySet<string>): Promise<void> {
+  async #reportSlice(slice: readonly Open[], now: number, areAllDue: boolean): Promise<void> {
     const { link, scripts, prefix } = this.#parts
+    const members = new Set(slice.flatMap(({ record }) => this.#membersOf(record)))
     if (members.size === 0) return
-    await link.run(scripts.openIndex, [indexKey(prefix)], ['beat', String(SILENT_MS), ...members])
+    const added = (await link.run(scripts.openIndex, [indexKey(prefix)], ['beat', String(SILENT_MS), ...members])) as readonly number[]
+    // What the index did not have is new, or was returned because its clock has jumped, or ours stood still.
+    const mayBeReturned = new Set([...members].filter((_, i) => added[i] === 1))
+    const reports = slice.flatMap(({ open, record }) => {
+      const isDue = areAllDue || this.#membersOf(record).some((member) => mayBeReturned.has(member))
+      return this.#reportsOf(open, record, now, isDue)
+    })
     const failed = new Set<OpenRecord>()
     await Promise.all(this.#inCalls(reports).map((call) => this.#send(call, failed)))
     for (const { record, back } of reports) if (!failed.has(record)) record.known = back
   }
 
-  #newRecord({ parts: [first], taken }: OpenReservation): OpenRecord | undefined {
+  /** Returns what the index has for the counters of a record. */
+  #membersOf({ keys, owner }: OpenRecord): string[] {
+    return keys.map((key) => `${key.slice(this.#parts.prefix.length)}:${owner}`)
+  }
+
+  #newRecord({ parts: [first], taken }: OpenReservation, now: number): OpenRecord | undefined {
     if (first === undefined) return undefined
-    const { link, owner, prefix } = this.#parts
+    const { link, prefix } = this.#parts
+    // Hashes of another name every hour: empty fields are removed with their hash, a day after its last change.
+    const owner = `${this.#parts.owner}.${Math.floor(now / HOUR_MS)}`
     const keys = Array.from({ length: first.charges.length }, (_, row) => this.#keys.keyOf(first.charges, row))
     // A prefix with a lone brace in it puts a record into another slot than its counter.
     if (keys.some((key) => link.groupOf(recordHash(prefix, key, owner)) !== link.groupOf(key))) return undefined
@@ -171,7 +187,7 @@ export class OpenRecords {
   }
 
   async #send(call: readonly Report[], failed: Set<OpenRecord>): Promise<void> {
-    const { link, scripts, prefix, owner } = this.#parts
+    const { link, scripts, prefix } = this.#parts
     const open = call.filter(({ record }) => !record.isClosed)
     if (open.length === 0) return
     // What may or may not have been sent leaves doubts.
@@ -184,7 +200,7 @@ export class OpenRecords {
       record.sent = back
       record.doubts++
     }
-    const keys = open.flatMap(({ key }) => [key, recordHash(prefix, key, owner)])
+    const keys = open.flatMap(({ key, record }) => [key, recordHash(prefix, key, record.owner)])
     try {
       const kept = (await link.run(scripts.open, keys, ['settle', [0], 'report', ...args])) as readonly number[]
       for (const [i, { record }] of open.entries()) {

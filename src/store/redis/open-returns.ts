@@ -93,18 +93,19 @@ export class OpenReturns {
     const at = member.indexOf(':')
     const [key, owner] = [prefix + member.slice(0, at), member.slice(at + 1)]
     const keys = [key, recordHash(prefix, key, owner)]
+    const thread = owner.slice(0, owner.lastIndexOf('.'))
     for (let left = 1; left > 0; ) {
       const reply = (await link.run(scripts.open, keys, ['settle', [0], 'return', String(RECORDS)])) as readonly number[]
       const [more, records, tokens, kept_tokens, nanos, kept_nanos] = reply as [number, number, number, number, number, number]
       left = more
       if (records === 0) continue
-      const sums = byOwner.get(owner) ?? { records: 0, tokens: 0, kept_tokens: 0, nanos: 0, kept_nanos: 0 }
+      const sums = byOwner.get(thread) ?? { records: 0, tokens: 0, kept_tokens: 0, nanos: 0, kept_nanos: 0 }
       sums.records += records
       sums.tokens += tokens
       sums.kept_tokens += kept_tokens
       sums.nanos += nanos
       sums.kept_nanos += kept_nanos
-      byOwner.set(owner, sums)
+      byOwner.set(thread, sums)
     }
   }
 }

@@ -81,7 +81,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
     const source = { hasUnsettled: true, openReservations: () => [{ holder, taken, isMoney: false, parts: [{ charges, taken, kept: 0 }] }] }
     await new OpenRecords({ link: clocked, scripts, prefix: 'edge:', owner: 'one', clock: systemClock, source }).beat()
     expect(holder.open!.known).toBe(10)
-    const hash = recordHash('edge:', holder.open!.keys[0]!, 'one')
+    const hash = recordHash('edge:', holder.open!.keys[0]!, holder.open!.owner)
     expect(await link.run(scripts.open, [holder.open!.keys[0]!, hash], ['settle', [0], 'return', '10'])).toEqual([0, 1, 0, 0, 0, 0])
     charges.open = holder.open
     expect(await counters.settle(charges, taken, 0)).toBe(true)
