@@ -182,8 +182,9 @@ export class WholeResponse implements LlmResponse {
     const { settlement, request, metrics, isLookup } = this.#parts
     const isError = this.#status >= 400 || (this.#reader.hasError && tally.characters === 0 && this.#text.bytes <= MAX_ERROR_BYTES)
     if (isLookup || (isError && !hasUsage(tally))) return settlement.giveBack('done')
-    if (this.#reader.isUnderWay) return settlement.keepReservation('done')
+    // Also while it is under way: the request that began it has kept its reservation.
     if (this.#reader.isLookedUp) return settlement.giveBack('done')
+    if (this.#reader.isUnderWay) return settlement.keepReservation('done')
     const isUnderstood = hasUsage(tally) || tally.characters > 0 || request.isEmbedding === true
     if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood(this.#bySize())
     const counts = countTokens(tally, request.promptTokens)

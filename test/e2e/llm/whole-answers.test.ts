@@ -118,6 +118,15 @@ describe('an answer to a POST without a prompt', () => {
     }
   })
 
+  test.each([
+    [0, 'changes one', ID],
+    [1004, 'is another one', 'run_0123456789abcdee'],
+  ])('costs %d where the work is under way and it %s', async (cost, _, id) => {
+    const proxy = await llmProxy(await answeringLlm(200, { id, status: 'in_progress', usage: null }))
+    await proxy.post(`/v1/threads/thread_1/runs/${ID}`, { metadata: {} })
+    expect(await proxy.spent()).toEqual(both(cost))
+  })
+
   test('is charged where the id is so short that it can be guessed', async () => {
     const proxy = await llmProxy(await answeringLlm(200, { ...answer, id: 'chatcmpl-7' }))
     await proxy.post('/v1/responses/chatcmpl-7', {})
