@@ -87,6 +87,13 @@ test('the addresses to which a redirect leads are those that its connection look
   expect([asked, looked.length]).toEqual([1, 3])
 })
 
+test('a host with several addresses, none of which can be connected to, fails with words', async () => {
+  const addresses = ['fe80::1', 'fe80::2'].map((address) => ({ address, family: 6 }))
+  const lookup: LookupFunction = (_hostname, _options, callback) => void setImmediate(callback, null, addresses)
+  // Which code, or which words for it, depends on the system.
+  await expect(request('http://a.test/', undefined, 60_000, [], lookup)).rejects.toThrow(/\w/)
+})
+
 async function request(
   url: string,
   signal = new AbortController().signal,

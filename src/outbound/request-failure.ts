@@ -62,7 +62,7 @@ export function describeFailure(
 ): string {
   if (String(rawPacket).startsWith(TLS_ALERT)) return 'it uses TLS: should the URL be https://?'
   if (message === 'bad port') return 'its port is reserved for another protocol, and fetch does not connect to such ports'
-  // fetch has a code of its own for this, and https has one for many failures.
-  const description = message.includes('wrong version number') ? NO_TLS : (DESCRIPTIONS[code] ?? message)
+  // fetch has a code of its own for this, and https has one for many failures. A host with several addresses fails with a code and no message.
+  const description = message.includes('wrong version number') ? NO_TLS : (DESCRIPTIONS[code] ?? (message || code))
   return description === NO_TLS && mayBePlain ? `${NO_TLS}: should the URL be http://?` : description
 }
