@@ -1,4 +1,4 @@
-import { REPEATED, type RequestView } from './view.ts'
+import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
 /*
  * What makes a request one that needs no caller although others do, or keeps it from being one. A backend might take a request with one of the fields below
@@ -18,9 +18,10 @@ const PATH_FIELDS = spellings(
   'x-forwarded-uri',
   'x-forwarded-url',
   'x-forwarded-path',
-  'x-forwarded-prefix',
-  'x-script-name',
 )
+
+/** Fields that say what comes before the path, or is to be taken off its beginning: one that is the whole path leaves another. */
+const PREFIX_FIELDS = spellings('x-forwarded-prefix', 'x-script-name')
 
 /** Fields by which some take another method. */
 const METHOD_FIELDS = spellings('x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-method', 'x-forwarded-method')
@@ -33,14 +34,15 @@ export function isRewritten(view: RequestView): boolean {
   const path = pathOf(view.uri)
   for (const name of PATH_FIELDS) {
     const value = view.header(name)
-    if (value === undefined || (value === '/' && PREFIX.test(name))) continue
-    if (value === REPEATED || pathOf(value.replace(ORIGIN, '')) !== path) return true
+    if (value !== undefined && (value === REPEATED || pathOf(value.replace(ORIGIN, '')) !== path)) return true
   }
-  return saysOtherMethod(view)
+  return PREFIX_FIELDS.some((name) => saysPrefix(name, view.header(name))) || saysOtherMethod(view)
 }
 
-/** A prefix of `/` says that nothing comes before the path. */
-const PREFIX = /^x.forwarded.prefix$/
+/** A forwarded prefix of `/` says that nothing comes before the path. */
+function saysPrefix(name: string, value: FieldValue): boolean {
+  return value !== undefined && !(value === '/' && /prefix$/.test(name))
+}
 
 function saysOtherMethod(view: RequestView): boolean {
   return METHOD_FIELDS.some((name) => {
@@ -73,7 +75,10 @@ function isOneText(view: RequestView, name: string): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Envoy passes on names with underscores, which CGI-style backends read as the same. */
+/** Envoy passes on names with underscores, also with some, which CGI-style backends read as the same. */
 function spellings(...names: readonly string[]): readonly string[] {
-  return names.flatMap((name) => [name, name.replaceAll('-', '_')])
+  return names.flatMap((name) => {
+    const [first, ...rest] = name.split('-') as [string, ...string[]]
+    return rest.reduce((heads, word) => heads.flatMap((head) => [`${head}-${word}`, `${head}_${word}`]), [first])
+  })
 }
