@@ -96,6 +96,7 @@ describe('a path', () => {
   test('generates nothing, or counts only, where it says so', () => {
     const embeddings = [
       '/v1/embeddings',
+      '/v1/moderations',
       ...['/api/embed', '/v2/embed', '/tei/embed_all', '/model/amazon.titan-embed-text-v2:0/invoke'],
       '/models/e:embedContent',
       '/models/e%3AbatchEmbedContents',
@@ -104,6 +105,7 @@ describe('a path', () => {
     expect(embeddings.map(isEmbeddingPath)).toEqual(embeddings.map(() => true))
     const generating = [
       ...['/v1/chat/embedContent', '/models/e:generateContent', '/embed/chat', '/v1/no-embed', '/model/embed/x/invoke'],
+      '/v1/moderations/x',
       ...['/model/amazon.nova-pro-v1:0/invoke', `${VERTEX}/google/models/x:predict`],
     ]
     expect(generating.map(isEmbeddingPath)).toEqual(generating.map(() => false))

@@ -137,8 +137,8 @@ export function isEmbeddingPath(path: string): boolean {
   return OTHER_EMBEDDINGS.test(path) || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
 }
 
-/** OpenAI's; those of Ollama, Cohere and Text Embeddings Inference; and those of Bedrock's models, whose names say what they are. */
-const OTHER_EMBEDDINGS = /\/(?:embeddings|embed|embed_all|embed_sparse|model\/[^/]*embed[^/]*\/invoke)$/
+/** OpenAI's, and its moderations; those of Ollama, Cohere and Text Embeddings Inference; and those of Bedrock's models, whose names say what they are. */
+const OTHER_EMBEDDINGS = /\/(?:embeddings|moderations|embed|embed_all|embed_sparse|model\/[^/]*embed[^/]*\/invoke)$/
 const COUNTING_ENDS = [COUNTING_END, 'countTokens', 'rawPredict']
 const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents', 'predict']
 

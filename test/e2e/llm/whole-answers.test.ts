@@ -82,6 +82,16 @@ describe('an answer that has neither usage nor text that is known', () => {
     expect(await proxy.spent()).toEqual(both(0))
   })
 
+  test('costs the text where texts are moderated, and what it generates all the same', async () => {
+    const results = Array(32).fill({ flagged: false, categories: { 'a category': false }, category_scores: { 'a category': 0.001 } })
+    const proxy = await llmProxy(await answeringLlm(200, { id: 'modr-1', results }))
+    await proxy.post('/v1/moderations', { input: Array(32).fill('twelve chars') })
+    expect(await proxy.spent()).toEqual(both(32 * 3))
+    const other = await llmProxy(await answeringLlm(200, { choices: [{ message: { content: 'x'.repeat(4000) } }] }))
+    await other.post('/v1/moderations', { input: 'twelve chars' })
+    expect(await other.spent()).toEqual(both(1003))
+  })
+
   test('costs nothing where it only counts tokens', async () => {
     const proxy = await llmProxy(await answeringLlm(200, { input_tokens: 2095 }))
     await proxy.post(`${MESSAGES}/count_tokens`, ASKED)
