@@ -1,6 +1,9 @@
 import type { AddressInfo, Server, Socket } from 'node:net'
 import type { ListenTarget, PortAddress } from './listeners.ts'
 
+/** Connections that wait to be accepted, if the system allows so many: what it turns away beside a flood comes again after 1, 3 and 7 s. */
+const BACKLOG = 4096
+
 /**
  * Resolves when the server accepts connections, and rejects if it cannot; later failures go to `onAcceptError`. Returns the address of a port,
  * which the system may have chosen. For a unix socket it returns undefined, since a server that got only a descriptor does not know the path.
@@ -8,7 +11,7 @@ import type { ListenTarget, PortAddress } from './listeners.ts'
 export function listenOn(server: Server, target: ListenTarget, onAcceptError: (error: Error) => void): Promise<PortAddress | undefined> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(target, () => {
+    server.listen(target, BACKLOG, () => {
       server.off('error', reject)
       server.on('error', onAcceptError)
       const bound = server.address() as AddressInfo | null

@@ -263,6 +263,11 @@ describe('what belongs to no known API', () => {
       [sse({ type: 'response.output_item.done', item: PROSE }), sse({ type: 'response.output_item.done', item: mebibyte })],
       0,
     ],
+    [
+      'in pieces of Responses of a type that is not known',
+      Array<string>(100).fill(sse({ type: 'response.new_thing.delta', delta: { answer: PROSE } })),
+      (100 * sse({ type: 'response.new_thing.delta', delta: { answer: PROSE } }).length) / 4,
+    ],
     ['beside Responses', [sse({ type: 'response.created' }), unknown, unknown], Math.ceil((2 * unknown.length) / 4)],
     [
       'without any count in its usage',
@@ -290,6 +295,11 @@ describe('what belongs to no known API', () => {
     ['behind the first events of a choice', [chatChunk({ role: 'assistant' })], true],
     ['behind much of an API that is not known', [unknown], false],
     ['behind other errors with much else', Array<string>(20).fill(sse({ error: { message: 'overloaded' }, answer: PROSE })), false],
+    [
+      'behind many pieces of Responses of a type that is not known',
+      Array<string>(100).fill(sse({ type: 'response.new_thing.delta', delta: { answer: PROSE } })),
+      false,
+    ],
     ['behind a choice with much that is not known', [sse({ choices: [{ delta: { answer: mebibyte } }] })], false],
   ])('is not free where an error follows it: %s', (_, events, hasFailed) => {
     const filter = newFilter(1e9)

@@ -44,7 +44,12 @@ export class UnreadEvents {
   }
 }
 
-/** Whether an event of the chat API, of Gemini's or of a block of Anthropic's may have text in a member that we do not know. */
+/** Whether an event of the chat API, of Gemini's, of a block of Anthropic's or a piece of a response of OpenAI may have text in a member that we do not know. */
 function mayHaveText({ type, choices }: JsonObject): boolean {
-  return Array.isArray(choices) || typeof type !== 'string' || type.startsWith('content_block')
+  return (
+    Array.isArray(choices) ||
+    typeof type !== 'string' ||
+    type.startsWith('content_block') ||
+    (type.endsWith('.delta') && !type.endsWith('audio.delta'))
+  )
 }
