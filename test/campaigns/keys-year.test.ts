@@ -117,7 +117,7 @@ class Year {
     for (const { id, revokedDay } of this.#lines) {
       if (revokedDay !== this.#day - KEPT_DAYS) continue
       await this.#settle()
-      await forgetInRedis(this.#redis, PREFIX, id)
+      await forgetInRedis(this.#redis, PREFIX, id, this.#instances)
     }
   }
 

@@ -103,7 +103,7 @@ describeWithRedis('a fleet', () => {
     const digest = key.digest.toString('base64url')
     const again = (instance: KeyInstance) => instance.control.create({ labels: { team: 'ads' }, end: 'never', digest, ...BY })
     await one.control.revoke({ id: key.id, ...BY })
-    await forgetInRedis(redis(), prefix, key.id)
+    await forgetInRedis(redis(), prefix, key.id, [one, other])
     const late = await KeyInstance.start({ redis: redis().url, prefix })
     for (const instance of [one, other, late]) {
       await until(() => !instance.table.has(key.id))
