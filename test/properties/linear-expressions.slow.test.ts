@@ -18,6 +18,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
     'one character, and a look at two before it',
   'text/printable.ts (?<![ーｰ\\u3099\\u309a\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Bopo}\\p{sc=Hang}])\\u3000(?![\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Bopo}\\p{sc=Hang}])|(?<![\\p{L}\\p{M}\\p{N}])\\u3000|\\u3000(?![\\p{L}\\p{N}])':
     'one character, and a look at its neighbours',
+  'llm/references.ts ^[\\s\\p{Cc}]*[a-z][a-z\\d+.-]{0,9}:\\/\\/\\S+\\s*$|^[\\s\\p{Cc}]{256}$': 'anchored; at most 256 characters',
   'telemetry/tracing/span-sender.ts \\/+$': 'the path of EDGE_OTLP_URL, once at the start',
 }
 

@@ -5,8 +5,8 @@ import { isErrorEvent } from './dialect.ts'
 
 /** Events of choices without any text do not get this long in all, unless they contain sound, pictures or text that we do not know. */
 const MAX_EMPTY_BYTES = 64 * 1024
-/** What a stream may have of no known API beside its text or its error: that it began, that it goes on. */
-const MAX_BYTES_BESIDE = 1024
+/** What a response may have of no known API beside its text or its error: that it began, that it goes on, names and ids. */
+export const MAX_BYTES_BESIDE = 1024
 
 /** The size of those events of a stream whose text or count is not known. */
 export class UnreadEvents {

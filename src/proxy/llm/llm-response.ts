@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { headerValue } from '../../http1/header-fields.ts'
 import { PredictionReader } from '../../llm/dialects/predictions.ts'
+import { MAX_BYTES_BESIDE } from '../../llm/dialects/unread-events.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import { LlmResponseReader } from '../../llm/llm-response.ts'
 import { countTokens, estimatedCounts, estimatedTokens, hasUsage, type Tally, type TallyReader } from '../../llm/usage.ts'
@@ -135,11 +136,14 @@ export class WholeResponse implements LlmResponse {
     })
   }
 
-  /** Settles what was not understood and will not be complete: all that has passed is known, so that it is charged and not what was reserved. */
+  /**
+   * Settles what was not understood and will not be complete: all that has passed is known, so that it is charged and not what was reserved. Known APIs have
+   * ids and names before their text.
+   */
   #settlePassed(): void {
     const { settlement, request } = this.#parts
     if (this.#text.bytes === 0 || !asksForTokens(request)) return settlement.settleUnfinished()
-    const passed = this.#bySize()
+    const passed = this.#bySize(Math.max(0, this.#text.bytes - MAX_BYTES_BESIDE))
     if (passed !== undefined) settlement.settle('backend_failed', passed.tokens, 'fair')
     else if (request.isEmbedding === true) settlement.settle('backend_failed', estimatedCounts(request.promptTokens, 0), 'fair')
     else settlement.keepReservation('backend_failed')
