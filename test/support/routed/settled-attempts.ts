@@ -137,8 +137,9 @@ export class SettledAttempts {
     if (end === 429 || end === 500 || end === 'break') return this.#goOn(flight, end === 'break' ? 502 : end)
     await until(() => flight.answer !== undefined)
     expect([backend, flight.answer]).toMatchObject([backend, end === 'half' || end === 'left' ? 'broken' : { status: end }])
-    // A client that leaves before the answer pays for its prompt.
-    const [promptUsed, completionUsed] = end === 200 || end === 'left' ? [flight.promptTokens, used] : [0, 0]
+    // A client that leaves before the answer pays for its prompt, and so does one whose answer breaks off.
+    const promptUsed = end === 200 || end === 'left' || end === 'half' ? flight.promptTokens : 0
+    const completionUsed = end === 200 || end === 'left' ? used : 0
     this.#expected.used += promptUsed + completionUsed
     this.#expected.money += priceOf(model, promptUsed, completionUsed)
   }
